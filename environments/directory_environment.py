@@ -41,12 +41,11 @@ class DirectoryEnvironment:
     """
     An environment in a folder: `manifests` is its main manifest or a folder of them, modules are found along `modulepath`.
 
-    `settings` are what `$settings::…` and the compiler itself read. a change of one of `files` makes a new host;
-    templates and the like are read through `live` each time they are used. `ruby_types` keeps what was read of types in Ruby;
-    `note` is told of types whose attributes are not known. `data_provider` is what environment.conf says of data;
-    `access` is what manifests may read and start on this host. `ruby` runs what modules have in Ruby.
-    `ask_puppetdb` has questions answered by the site's PuppetDB (None: there is none); `questions` records them.
-    `export_keys`: See EnvironmentSettings.
+    `settings` are what `$settings::…` and the compiler itself read. a change of one of `files` makes a new host; templates and the like are
+    read through `live` each time they are used. `ruby_types` keeps what was read of types in Ruby; `note` is told of types whose attributes
+    are not known. `data_provider` is what environment.conf says of data; `access` is what manifests may read and start on this host. `ruby`
+    runs what modules have in Ruby. `ask_puppetdb` has questions answered by the site's PuppetDB (None: there is none); `questions` records
+    them. `export_keys`: See EnvironmentSettings.
     """
 
     def __init__(

@@ -110,8 +110,7 @@ class LoadedEnvironments:
 
         An environment that is a link is pinned to the version that the link leads to, which is looked up each time: independent of its
         timeout, a catalog is made from one version, and from the new one as soon as the link leads there. What is loaded serves all
-        versions in
-        which it is the same.
+        versions in which it is the same.
 
         Args:
             pin: The version to use; '': the one that the link leads to now.

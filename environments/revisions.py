@@ -1,8 +1,8 @@
 """
 The revision of an environment's code, as recorded by the tool that deployed it: a deployment, r10k, g10k or Git.
 
-Only files are read, never a program run. Later edits of the code cannot be detected.
-Source: gitrepository-layout(5), gitglossary(7) on HEAD and refs; the files that r10k 3.15 and g10k write next to the code.
+Only files are read, never a program run. Later edits of the code cannot be detected. Source: gitrepository-layout(5), gitglossary(7) on
+HEAD and refs; the files that r10k 3.15 and g10k write next to the code.
 """
 
 from __future__ import annotations

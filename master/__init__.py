@@ -1,3 +1,3 @@
-"""The master: what listens, asks, answers and keeps."""
+"""The master: it listens, authorizes, compiles, answers and stores."""
 
 __all__ = ["authorization", "bindings", "checks", "cli", "deploy", "preview", "process", "puppetdb", "reports", "termini"]

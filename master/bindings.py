@@ -1,4 +1,4 @@
-"""Which terminus and cache answer for each indirection on a master."""
+"""The bindings of a master: the terminus and cache for each indirection."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ WRITTEN_ITEMS = 4 << 20
 
 
 def remembering() -> dict[str, Any]:
-    """Return the options of termini in YAML of one process that writes what many nodes send: they share what they remember of it."""
+    """Return the options of YAML termini for one process that writes many nodes' data: they share a cache of texts."""
     return {"items": WrittenItems(WRITTEN_ITEMS), "written": WrittenFiles()}
 
 

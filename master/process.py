@@ -218,7 +218,7 @@ async def stop_master(master: Master, drain: float, second_signal: asyncio.Event
 
 
 async def heartbeat(notifier: Notifier, is_sound: Callable[[], bool]) -> None:
-    """Run until cancelled: tell systemd in time that the loop runs and that the essential tasks are at work."""
+    """Run until cancelled: notify systemd in time that the loop runs and that the essential tasks are running."""
     while True:
         if is_sound():
             notifier.alive()

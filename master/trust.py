@@ -1,4 +1,4 @@
-"""Which files the server's TLS is made of."""
+"""The files of the server's TLS."""
 
 from __future__ import annotations
 

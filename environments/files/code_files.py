@@ -214,9 +214,8 @@ class TrackedFiles(DiskFiles):
         """
         Return the questions about the files since `take_seen`, with absolute paths.
 
-        `read`: the content of a file; `names`: the names in a folder; `kind`: whether there is a file, a folder or nothing; `glob`:
-        which files
-        of a folder match a pattern.
+        `read`: the content of a file; `names`: the names in a folder; `kind`: whether there is a file, a folder or nothing; `glob`: which
+        files of a folder match a pattern.
         """
         return self._seen.questions()
 

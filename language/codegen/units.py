@@ -1,9 +1,8 @@
 """
 The unit of a file: its definitions, with code that is written when it is first needed.
 
-A catalog needs the code of only a few definitions: of one of a site's node blocks, for instance. Therefore a file's headers are made
-when it is read,
-and the code of each definition when that is first evaluated. Both are cached by the content of the file (`codecache`).
+A catalog needs the code of only a few definitions: of one of a site's node blocks, for instance. Therefore a file's headers are made when
+it is read, and the code of each definition when that is first evaluated. Both are cached by the content of the file (`codecache`).
 """
 
 from __future__ import annotations

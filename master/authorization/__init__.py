@@ -1,1 +1,1 @@
-"""Who may do what: the rules, and the files that they are read from."""
+"""Authorization: the access rules, and the files that they are read from."""

@@ -166,7 +166,7 @@ class AuthFile:
         await self.reload()
 
     async def reload(self) -> None:
-        """Read the file now; raise ConfigError when it does not parse, and keep the rules."""
+        """Read the file now; raise ConfigError when it does not parse, and keep the old rules."""
         self._rules, self._loaded_digest = await asyncio.to_thread(self._read)
         self._next_check = self.clock() + self.filetimeout
 

@@ -123,7 +123,7 @@ class _RuleSource:
             self.fail(err.message, err.hint)
 
     def warn_of_unknown_keys(self, section: Mapping[str, Any], known: Sequence[str]) -> None:
-        """Warn of keys that nobody reads: a misspelt limit limits nothing."""
+        """Warn of unknown keys, because a misspelt limit has no effect."""
         for key in section:
             if key not in known:
                 nearest = nearest_name(key, known)

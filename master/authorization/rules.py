@@ -75,7 +75,7 @@ class PathRegex:
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """Whole segments: the path itself or what lies below it; captures the rest."""
+    """A match by whole segments: the path itself or any path below it; captures the rest."""
 
     text: str
 
@@ -220,7 +220,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class AccessDecision:
-    """Whether access is allowed; `rule` is the one that decided, None when none applied."""
+    """The decision about access; `rule` is the one that applied, None when none did."""
 
     allowed: bool
     rule: Rule | None = None

@@ -1,4 +1,4 @@
-"""`$trusted`: what a node's certificate says."""
+"""`$trusted`: the data of a node's certificate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def certname_behind(name: str, client: Client | None) -> str:
 
 
 def trusted_data(name: str, client: Client | None, external: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `$trusted`: what the certificate says. Source: protocol reference 5.5."""
+    """Return `$trusted`, the data of the certificate. Source: protocol reference 5.5."""
     authenticated: str | bool = "local" if client is None else "remote" if client.authenticated else False
     valid_certname = certname_behind(name, client)
     host, _, domain = valid_certname.partition(".")

@@ -79,7 +79,7 @@ class CompilerTerminus(Terminus[Catalog]):
     Args:
         compile: Compiles in another process.
         server_facts: `$server_facts`: servername, serverip, serverversion.
-        environments: Returns whether there is an environment of a name.
+        environments: Returns whether an environment of that name exists.
         now: Gives the time at which facts arrive.
         default_environment: The environment of a node whose classifier names none and which asks for one that does not exist.
         static: Makes catalogs static and knows the version of the code; None: neither.

@@ -213,10 +213,10 @@ class CodeVersion:
 @dataclass(frozen=True, slots=True)
 class StaticCatalogs:
     """
-    The maker of static catalogs; `environments` says which environments have them.
+    The maker of static catalogs; `environments` names the environments that have them.
 
     Args:
-        code: The site's programs that know versions of code; without them only what `puppet deploy` keeps can be fetched by version.
+        code: The site's programs for versions of code; without them only stored versions of `puppet deploy` can be fetched by version.
         runs: Knows the versions that runs use.
     """
 

@@ -35,7 +35,7 @@ log = logging.getLogger("puppet.compiler")
 
 class LoggedCompile(Protocol):
     async def __call__(self, job: CompileJob, log_entries: list[CompileLogEntry] | None = None) -> CompiledCatalog:
-        """Return the catalog as JSON with rich data, and what was logged for it; CompileError, Unavailable."""
+        """Return the catalog as JSON with rich data, and the log of its compilation; raise CompileError or Unavailable."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -60,7 +60,7 @@ class V4Catalogs:
 
     async def find(self, catalog_request: CatalogRequest) -> bytes:
         """
-        Return the answer as JSON: the catalog, and what was logged for it if that is wanted.
+        Return the answer as JSON: the catalog, and the log of its compilation if requested.
 
         Raises:
             BadName: It is not a certname.
@@ -98,10 +98,10 @@ class V4Catalogs:
 
     async def _facts_and_trusted(self, catalog_request: CatalogRequest) -> tuple[Facts, Mapping[str, Any]]:
         """
-        Return the facts, and what is trusted of the node.
+        Return the facts and the trusted data of the node.
 
         The client chooses the trusted facts, by design: this is why a rule of the site must allow each client. They never come from
-        stored facts, which a node says of itself: with a fact called `trusted` it would choose them.
+            stored facts, which a node sends about itself: with a fact called `trusted` it would choose them.
         """
         stamp = self.now().isoformat()
         if catalog_request.facts is None:
@@ -115,7 +115,7 @@ class V4Catalogs:
         return facts, trusted if isinstance(trusted, Mapping) else {}
 
     async def _node(self, catalog_request: CatalogRequest, facts: Facts) -> Node:
-        """Return the node, never from a cache nor into one: it depends on facts that may be nobody's."""
+        """Return the node, without reading or filling a cache, because the facts may not be those of a real node."""
         options = {"transaction_uuid": catalog_request.transaction_uuid} if catalog_request.transaction_uuid else {}
         request: Request[Node] = Request(catalog_request.certname, catalog_request.environment, options=options)
         terminus = self.nodes.terminus

@@ -37,7 +37,7 @@ class CatalogRequest:
 
 
 def parse_catalog_request(body: bytes) -> CatalogRequest:
-    """Return what a body asks for; BadRequest when it is not JSON, or of another shape."""
+    """Return the request in a body; raise BadRequest when it is not JSON, or has another form."""
     return catalog_request_of(parse_catalog_body(body))
 
 

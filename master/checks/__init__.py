@@ -1,4 +1,4 @@
-"""`puppet master --check`: the problems of a master before it is started, and how to mend them. Nothing is changed."""
+"""`puppet master --check`: the problems of a master before its start, with remedies. It changes nothing."""
 
 from .findings import Finding
 from .report import check, report

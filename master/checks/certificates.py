@@ -26,7 +26,7 @@ AREA: Final = "certificates"
 
 
 def check(settings: MasterSettings, now: datetime) -> list[Finding]:
-    """Return what is wrong; nothing for a master whose CA will be made at its first start."""
+    """Return all problems; none for a master whose CA will be made at its first start."""
     store = CaStore(CaFiles.at(settings.cadir))
     findings: list[Finding] = []
     if settings.ca:

@@ -39,7 +39,7 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
 
 
 async def _self_test(settings: MasterSettings, account: tuple[int, int] | None) -> tuple[str, set[str]]:
-    """Return why no catalog can be compiled, and what the process does without."""
+    """Return why no catalog can be compiled, and the optional parts that the process lacks."""
     if not settings.code_cache.exists():  # the processes would make the folder
         settings = settings.model_copy(update={"code_cache": None})
     environments = Environments(environment_settings(settings))

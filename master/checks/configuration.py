@@ -1,4 +1,4 @@
-"""Check that a master can be built from puppet.conf and the files beside it."""
+"""Check that a master can be built from puppet.conf and the other configuration files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CA_SETTING: Final = re.compile(
 
 
 def check(settings: MasterSettings) -> list[Finding]:
-    """Return what is wrong with the settings, auth.conf, fileserver.conf, routes.yaml and the programs that the settings name."""
+    """Return all problems of the settings, auth.conf, fileserver.conf, routes.yaml and the programs in the settings."""
     findings: list[Finding] = []
     parts: list[Callable[[MasterSettings], Iterable[Finding] | None]] = [
         _settings,
@@ -100,7 +100,7 @@ def _names(settings: MasterSettings) -> None:
 
 
 def _wiring(settings: MasterSettings) -> None:
-    """Do what a start would do: bind routes, termini, plugins, report processors, mounts."""
+    """Do the same as a start: bind routes, termini, plugins, report processors, mounts."""
     environments = Environments(environment_settings(settings))
     bind(settings, environments, compile_pool_for(settings, environments, Metrics()), None)
 

@@ -59,7 +59,7 @@ def _environment(settings: MasterSettings, environments: Environments, name: str
 
 
 def check_code(settings: MasterSettings, environment: Environment) -> Iterator[Finding]:
-    """Yield what does not parse in an environment, and what it names that is not there."""
+    """Yield the files of an environment that do not parse, and missing files that it refers to."""
     manifest = Path(environment.manifest) if environment.manifest else None
     if manifest is not None and not manifest.exists():
         hint = "Nodes then have only the classes that the node terminus names."

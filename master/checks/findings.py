@@ -16,7 +16,7 @@ Severity = Literal["error", "warning", "notice"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem (error) or oddity (warning) and what to do about it; or what somebody may want to know (notice)."""
+    """A problem (error) or anomaly (warning) with its remedy, or an information (notice)."""
 
     area: Area
     severity: Severity
@@ -33,7 +33,7 @@ class Finding:
 
 
 def run_check(area: Area, work: Callable[[], Iterable[Finding] | None]) -> list[Finding]:
-    """Return what `work` finds, with what it raises and what it logs as a warning or worse."""
+    """Return the findings of `work`, including its exceptions and its logged warnings and errors."""
     findings: list[Finding] = []
     with log_as_findings(area, findings):
         try:

@@ -1,4 +1,4 @@
-"""Check that the master's account can use its files and folders, and that nobody else can read the private ones."""
+"""Check that the master's account can use its files and folders, and that other accounts cannot read the private ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class MasterAccount:
 
     @classmethod
     def of(cls, settings: MasterSettings) -> MasterAccount:
-        """Return the account in the settings when root starts the master, else whoever runs this; ConfigError when there is none."""
+        """
+        Return the account in the settings when root starts the master, otherwise the current user; raise ConfigError when there is none.
+        """
         if os.geteuid() != 0 or settings.user == "root":
             uid = os.geteuid()
             try:
@@ -56,7 +58,7 @@ class MasterAccount:
 
 
 def check(settings: MasterSettings) -> Iterator[Finding]:
-    """Yield what the master could not read or write, and what others could."""
+    """Yield the files that the master cannot read or write, and those that other accounts can."""
     try:
         account = MasterAccount.of(settings)
     except ConfigError:

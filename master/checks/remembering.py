@@ -1,4 +1,4 @@
-"""Say how many of the last catalogs came from memory, and which code keeps the others from it."""
+"""Report how many of the last catalogs came from the cache, and which code prevents caching of the others."""
 
 from __future__ import annotations
 

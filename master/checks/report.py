@@ -17,7 +17,7 @@ _ORDER = ("error", "warning", "notice")
 
 
 def check(settings: MasterSettings, now: datetime) -> list[Finding]:
-    """Return everything that is wrong or odd, each once, under the last area that met it. Blocks; nothing is changed."""
+    """Return all problems and anomalies, each once, under the last area that found it. Blocks; changes nothing."""
     findings = [
         *run_check("store", lambda: store.check(settings)),  # first: what it shares with others is theirs
         *run_check("configuration", lambda: configuration.check(settings)),

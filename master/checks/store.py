@@ -39,7 +39,7 @@ SERVER_TIMEOUT = 10.0  # seconds for a server of a PuppetDB to answer, or server
 
 
 def check(settings: MasterSettings) -> list[Finding]:
-    """Return which store the master will use and why, and what is wrong with it."""
+    """Return the store that the master will use, the reason, and the store's problems."""
     parts: list[Callable[[], Iterable[Finding]]] = [partial(_agreement, settings)]
     if settings.runs_store:
         parts += [partial(_place, settings), partial(_inspection, settings)]
@@ -103,7 +103,7 @@ def _kinds_kept(settings: MasterSettings) -> dict[str, bool]:
 
 
 async def _servers(client: PuppetDbClient) -> list[Finding]:
-    """Return what is wrong with the servers of a PuppetDB: an error when too few of them work and nothing forgives that."""
+    """Return the problems of a PuppetDB's servers: an error when too few of them work and no setting tolerates that."""
     configuration = client.configuration
     servers = [*configuration.server_urls, *configuration.submit_only_server_urls]
     seconds = min(SERVER_TIMEOUT, configuration.server_url_timeout)
@@ -126,7 +126,7 @@ async def _servers(client: PuppetDbClient) -> list[Finding]:
 
 
 def _place(settings: MasterSettings) -> Iterator[Finding]:
-    """Yield what is wrong with the folders, the disk and the socket of the store."""
+    """Yield the problems of the folders, the disk and the socket of the store."""
     folder, address = settings.store_dir, settings.store
     if address.startswith("sqlite:///") and not (parent := Path(address.removeprefix("sqlite:///")).parent).is_dir():
         yield Finding(AREA, "error", f"There is no folder {parent} for the store's database", "Make it; the setting is store.")
@@ -145,7 +145,7 @@ def _place(settings: MasterSettings) -> Iterator[Finding]:
 
 
 def _inspection(settings: MasterSettings) -> Iterator[Finding]:
-    """Yield what the store itself says about its database and its list of certnames, in a process of its own account."""
+    """Yield the store's own findings on its database and its list of certnames, from a process under its account."""
     account: dict[str, Any] = {}
     if os.geteuid() == 0 and settings.user != "root":
         try:

@@ -1,1 +1,1 @@
-"""What catalogs depend on besides their nodes: the questions that a compilation asks about the code, and the code's answers."""
+"""The dependencies of catalogs other than their nodes: a compilation's questions about the code, and the answers."""

@@ -1,4 +1,4 @@
-"""Who can be affected: the answers that the code of one side gives to the inputs of catalogs."""
+"""The check which nodes a change can affect: the answers of one side's code to the inputs of catalogs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SideAnswers:
 
     @property
     def count(self) -> int:
-        """How many answers have been found."""
+        """The number of answers so far."""
         return len(self._answers)
 
     def answer(self, question: Input) -> Answer:
@@ -165,7 +165,7 @@ class SideAnswers:
 
 class LoadedAnswers:
     """
-    The answers that compilations of a loaded environment get.
+    The answers for compilations of a loaded environment.
 
     Answers of its code stay the same as long as it is loaded: the questions are put to the files that it was loaded from, whose change has
     it loaded again. Files that are read anew for each catalog are looked at again when they are others than at the last time.

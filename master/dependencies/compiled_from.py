@@ -1,4 +1,4 @@
-"""What a catalog that was just compiled depends on besides its node, for those who ask later whether it would be the same again."""
+"""The inputs of a just compiled catalog other than its node, with which a later check finds out whether it would be the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .records import CatalogRecord, digest_of_value, digest_of_values
 @dataclass(frozen=True, slots=True)
 class CodeDependencies:
     """
-    What a catalog depends on of the code that stays loaded.
+    The part of a catalog's inputs in code that stays loaded.
 
     Attributes:
         inputs: The questions about it.
@@ -39,18 +39,18 @@ class CodeDependencies:
 
     @property
     def size(self) -> int:
-        """How many octets it takes; most questions are those of other catalogs, too."""
+        """The number of octets that it takes; most questions are shared with other catalogs."""
         return 8 * len(self.inputs)
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledFrom:
     """
-    What a catalog was compiled from besides its node.
+    The inputs of a compiled catalog other than its node.
 
     Attributes:
-        code: What stays loaded.
-        inputs, answers, configuration, sources: As a record has them.
+        code: The inputs in loaded code.
+        inputs, answers, configuration, sources: In the form of a record.
     """
 
     code: CodeDependencies
@@ -61,7 +61,7 @@ class CompiledFrom:
 
     @classmethod
     def of(cls, loaded: LoadedEnvironment, reads: NodeDependencies, catalog: Mapping[str, Any]) -> CompiledFrom | None:
-        """Return what the catalog that was compiled last depends on; None when the code has changed since it was read."""
+        """Return the inputs of the last compiled catalog; None when the code has changed since it was read."""
         host = loaded.host
         if not isinstance(host, RecordedEnvironment):
             return None
@@ -76,7 +76,7 @@ class CompiledFrom:
         return cls(dependencies, host.inputs.questions(), digest_of_bytes(code + files), name, tuple(host.inputs.sources))
 
     def record(self, reads: NodeDependencies, node: NodeInput) -> CatalogRecord:
-        """Return the record of the catalog of a node of which that was read."""
+        """Return the record of a node's catalog, from the data that was read of the node."""
         return CatalogRecord(reads, digest_of_values(reads, node), self.configuration, self.inputs, self.answers, self.sources)
 
 

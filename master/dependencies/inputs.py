@@ -1,5 +1,5 @@
 """
-What a catalog depends on besides its node: questions that its compilation asked about the code, by the way they are asked.
+The inputs of a catalog other than its node: the questions that its compilation asks about the code, in their order.
 
 A compilation is a function of the answers. Asked in the same order, the questions have other answers in another environment, or the
 catalog is the same. Some questions are asked once for all compilations of an environment, such as those about types and
@@ -47,7 +47,7 @@ class Inputs:
     Attributes:
         shared: of every catalog that is compiled from now on, in the order in which they were asked.
         own: of the current catalog.
-        modules: modules that the current catalog asked for.
+        modules: modules that the current catalog looked up.
         code_files: of every catalog, about files of the code; with absolute paths.
         live: of the current catalog, when it has ended, about files that are read anew for each one; with absolute paths.
         sources: files of modules, as `MODULE/PATH`, that the agent reads for the current catalog; the catalog itself is the same without
@@ -77,8 +77,8 @@ class Inputs:
         End a catalog.
 
         Args:
-            reads: The names of definitions, functions and settings that were looked for are taken of it.
-            live: What was asked of files that are read anew.
+            reads: It has the names of the definitions, functions and settings that were looked up.
+            live: The questions about files that are read again for each catalog.
         """
         self.live = live
         if len(loader.type_names) != self._type_names:
@@ -117,7 +117,7 @@ class Inputs:
         return inputs
 
     def _inputs_of(self, name: str, definition: Definition | None, loader: Loader) -> Iterator[Input]:
-        """Yield the inputs for a class or defined type, and for its parents: what may define it, and what does."""
+        """Yield the inputs for a class or defined type and its parents: the files that may define it, and the one that does."""
         yield _definition_input(name, definition, loader)
         while definition is not None:
             if definition.place is not None and definition.place.file:

@@ -18,7 +18,7 @@ from .inputs import Input, Inputs
 
 
 class RecordedFiles:
-    """The files of an environment's code, which note in a table what is asked of them, with absolute paths."""
+    """The files of an environment's code, which record in a table all questions about them, with absolute paths."""
 
     def __init__(self, files: CodeFiles, table: dict[Input, None]) -> None:
         self._files = files
@@ -57,7 +57,7 @@ class RecordedFiles:
 
 
 class RecordedTypes:
-    """The resource types of an environment, which note what is asked of them."""
+    """The resource types of an environment, which record all questions about them."""
 
     def __init__(self, types: NativeTypeLookup, table: dict[Input, None]) -> None:
         self._types = types

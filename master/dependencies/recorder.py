@@ -1,7 +1,8 @@
 """
 Records of the master's own compilations: compiling processes send them after their answers, and the listening process writes them.
 
-A record that is lost costs the next preview one compilation. So nobody waits for one: a process whose record is not taken keeps it until
+A record that is lost costs the next preview one compilation. So no process waits for one: a process whose record is not taken keeps
+    it until
 its next answer, and what cannot be written is told once.
 """
 
@@ -40,7 +41,7 @@ _PART = 16
 
 class RecordSender:
     """
-    Sends what the catalogs of a compiling process depended on, for each node only what is not known already.
+    Sends the inputs of a compiling process' catalogs, for each node only those that are not stored yet.
 
     Args:
         send: Sends one datagram; OSError when that is not possible now, or not at all (EMSGSIZE).
@@ -114,7 +115,7 @@ class CatalogRecorder:
             await asyncio.to_thread(self._write)
 
     async def close(self) -> None:
-        """Write what has come, and take nothing more."""
+        """Write the received records, and accept no more."""
         with suppress(BlockingIOError):
             while True:
                 self._add(self._inlet.recv(_MAX_DATAGRAM))

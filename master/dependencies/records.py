@@ -1,8 +1,8 @@
 """
-What the last catalog of each node depended on, kept for the next preview: one small file a node.
+The inputs of each node's last catalog, stored for the next preview: one small file per node.
 
-A record holds names and digests, no values. It says that a node cannot be affected only when the code and all that was read of the node
-are what they were; otherwise the node is compiled.
+A record holds names and digests, no values. It shows that a change cannot affect a node only when the code and all data that were read
+of the node are unchanged; otherwise the node is compiled.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _LEVEL = 1
 @dataclass(frozen=True, slots=True)
 class CatalogRecord:
     """
-    What one catalog depended on.
+    The inputs of one catalog.
 
     Attributes:
-        reads: what was read of the node; `values` is a digest of that.
+        reads: the data that were read of the node; `values` is a digest of them.
         configuration: a digest of the environment's configuration.
         inputs: the questions about the code; `answers` is a digest of them and of the answers.
         sources: files of modules, as `MODULE/PATH`, that the agent reads; the catalog is the same without them.
@@ -83,7 +83,7 @@ class CatalogRecord:
 
     @classmethod
     def unpack(cls, packed: bytes) -> CatalogRecord | None:
-        """Return a record; None for one of another version. Raises BadData for what is none."""
+        """Return a record; None for one of another version. Raise BadData for invalid data."""
         try:
             unpacker = zlib.decompressobj()
             data = plainjson.loads(unpacker.decompress(packed, MAX_RECORD))
@@ -164,5 +164,5 @@ def digest_of_values(reads: NodeDependencies, node: NodeInput) -> str:
 
 
 def digest_of_value(value: Any) -> str:
-    """Return a digest of what `repr` tells apart."""
+    """Return a digest of the value's `repr`."""
     return hashlib.blake2b(repr(value).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""The versions of one environment on disk: which are kept, which is current, how another one becomes current."""
+"""The versions of one environment on disk: those that are stored, the current one, and how another one becomes current."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ class VersionArchive:
 
     def hand_over(self, uid: int, gid: int, *, adopt: bool) -> None:
         """
-        Give the account of a master what root has of an environment's deployments, and the folder of environments itself. Blocks.
+        Give root's files of an environment's deployments, and the folder of environments itself, to the account of a master. Blocks.
 
         Args:
-            adopt: Whether a folder in the link's place becomes a version; its content keeps its owners.
+            adopt: True: a folder in the link's place becomes a version; its content keeps its owners.
         """
         environments = self.root.parent.resolve()
         status = environments.stat()
@@ -158,7 +158,7 @@ class VersionArchive:
         return [DeployedVersion(name, self.record(name), history.get(name), name == current) for name in ordered]
 
     def record(self, code_id: str) -> dict[str, Any]:
-        """Return what was written down about a version; nothing when there is no record."""
+        """Return the stored record of a version; an empty one when there is none."""
         if (adopted_at := code_id.removeprefix(ADOPTED)) != code_id and adopted_at.isdecimal():
             return {"deployed_at": datetime.fromtimestamp(int(adopted_at), UTC).isoformat(timespec="seconds")}
         return deployment_record(self.folder / code_id)
@@ -204,11 +204,11 @@ class VersionArchive:
 
     def switch(self, code_id: str, *, is_new: bool, adopt: bool = False) -> str | None:
         """
-        Let the environment be a version from now on, in one step; return the one that it was before.
+        Switch the environment to a version, atomically; return the previous one.
 
         Args:
-            is_new: Whether it was just deployed; else the order of versions stays.
-            adopt: Whether a folder that is in the link's place becomes a version. One that is as the master made it is removed.
+            is_new: True: it was just deployed; otherwise the order of versions is unchanged.
+            adopt: True: a folder that is in the link's place becomes a version. One that is as the master made it is removed.
         Raises:
             Conflict: A folder is in the link's place, or a link to elsewhere.
         """
@@ -243,7 +243,7 @@ class VersionArchive:
         return before
 
     def _in_the_way(self) -> str:
-        """Return what stands at the environment's place but is not a link to a version; '' for nothing."""
+        """Return the path at the environment's place if it is not a link to a version; '' for nothing."""
         if self.root.is_symlink():
             return "" if self.current() is not None else f"is a link to {self.root.readlink()}, which puppet deploy did not make"
         return "is a folder that puppet deploy did not make" if self.root.exists() else ""
@@ -259,7 +259,7 @@ class VersionArchive:
         write_atomic(self.folder / HISTORY, plainjson.dumps_pretty(entries))
 
     def before_current(self) -> str:
-        """Return the version that was deployed before the current one; NotFound when none is kept."""
+        """Return the version that was deployed before the current one; raise NotFound when none is stored."""
         names = [version.code_id for version in self.versions()]
         current = self.current()
         place = names.index(current) if current in names else 0
@@ -268,7 +268,7 @@ class VersionArchive:
         return names[place - 1]
 
     def require(self, code_id: str) -> str:
-        """Return the name of a version that is kept, of which the beginning may be given; NotFound."""
+        """Return the name of a stored version that begins with the given text; raise NotFound."""
         names = [version.code_id for version in self.versions()]
         matching = [code_id] if code_id in names else [name for name in names if name.startswith(code_id)]
         if len(matching) != 1 or not code_id:
@@ -281,8 +281,8 @@ class VersionArchive:
         Remove old versions; return their names.
 
         Args:
-            keep: How many of the last ones stay.
-            for_seconds: How long others stay after they were replaced, for runs that began with them.
+            keep: The number of latest versions that stay.
+            for_seconds: Seconds for which others stay after their replacement, for runs that began with them.
         """
         versions, now = self.versions(), self.clock()
         removed = []
@@ -331,7 +331,7 @@ def _remove(path: Path) -> None:
 
 
 def _exchange(first: Path, second: Path) -> None:
-    """Let two paths change places in one step."""
+    """Exchange two paths atomically."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.renameat2(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) != 0:
         error = ctypes.get_errno()

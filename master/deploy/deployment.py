@@ -36,11 +36,11 @@ FORMAT = 1
 @dataclass(frozen=True, slots=True)
 class DeploymentOptions:
     """
-    What is to be deployed.
+    The options of a deployment.
 
     Attributes:
         repository: The control repository's address; '' for that of the settings.
-        ref: A branch, tag or whole commit id; '' for the branch that is called as the environment.
+        ref: A branch, tag or whole commit id; '' for the branch with the environment's name.
         checks: Whether manifests, templates and data have to parse.
         adopt: Whether a folder that is in the link's place becomes a version.
         is_pushed: Whether a push is the reason: a rollback and another branch of the same name are then left alone.
@@ -56,12 +56,12 @@ class DeploymentOptions:
 @dataclass(frozen=True, slots=True)
 class DeploymentResult:
     """
-    What a deployment or a rollback did.
+    The result of a deployment or a rollback.
 
     Attributes:
-        before: The version that was current before; None: none was.
+        before: The previous version; None: there was none.
         removed: Versions that were removed because they are old.
-        findings: What the checks found, warnings only unless the deployment failed.
+        findings: The findings of the checks, warnings only unless the deployment failed.
     """
 
     environment: str
@@ -100,7 +100,7 @@ class ChecksFailed(PuppetError):
 
 @dataclass(frozen=True, slots=True)
 class Deployments:
-    """Deploys to the environments of a master; `say` is told of each step, `bring_modules` see `install_modules`."""
+    """Deploys to the environments of a master; `say` is called with each step, for `bring_modules` see `install_modules`."""
 
     settings: MasterSettings
     bring_modules: BringModules
@@ -119,11 +119,11 @@ class Deployments:
 
     def deploy(self, environment: str, options: DeploymentOptions) -> DeploymentResult:
         """
-        Let an environment become a ref of the control repository; until the last step nothing of it changes. Blocks.
+        Deploy a ref of the control repository to an environment, which is unchanged until the last step. Blocks.
 
         Raises:
             ChecksFailed: The code does not parse.
-            PuppetError: It cannot be brought here, or another deployment is under way.
+            PuppetError: It cannot be fetched, or another deployment is running.
         """
         archive, ref = self.archive(environment), check_ref(options.ref or environment)
         git = Git(self.settings.deploy_timeout, self.settings.deploy_path)
@@ -150,7 +150,7 @@ class Deployments:
     def _complete(
         self, archive: VersionArchive, staging: Path, commit: str, ref: str, repository: Repository, options: DeploymentOptions
     ) -> tuple[str, list[Finding]]:
-        """Make a version of the files of a commit; return its name and what the checks found."""
+        """Make a version from the files of a commit; return its name and the findings of the checks."""
         environment = archive.root.name
         (staging / DEPLOYMENT).unlink(missing_ok=True)  # a commit may hold one, from whoever
         programs = Programs(self.settings.deploy_timeout, self.settings.deploy_path)
@@ -183,7 +183,7 @@ class Deployments:
         return version, findings
 
     def _findings(self, environment: str, staging: Path, archive: VersionArchive) -> list[Finding]:
-        """Return what the checks find in files that are to become a version, which they name as they will be called."""
+        """Return the findings of the checks in files that will become a version, with their final names."""
         settings = environment_settings(self.settings)
 
         def check() -> Iterator[Finding]:
@@ -199,7 +199,7 @@ class Deployments:
         return [Finding(each.area, each.severity, each.message.replace(place, environment), each.hint) for each in findings]
 
     def roll_back(self, environment: str, version: str = "") -> DeploymentResult:
-        """Let an environment become a version that is kept: the one before the current one, or that of a name. Blocks; PuppetError."""
+        """Switch an environment to a stored version: the one before the current one, or a named one. Blocks; raises PuppetError."""
         archive = self.archive(environment)
         with _plain_umask(), archive.locked():
             target = archive.require(version) if version else archive.before_current()
@@ -217,9 +217,9 @@ class Deployments:
 
     def prune(self, names: Sequence[str], address: str = "") -> list[str]:
         """
-        Remove the environments whose branch is gone, of these or of all; return their names. Blocks; PuppetError.
+        Remove the environments whose branch was removed, of these or of all; return their names. Blocks; raises PuppetError.
 
-        Nothing is removed before the repository has answered, and never the environment that agents get by default.
+        Nothing is removed unless the repository answers, and the agents' default environment is never removed.
 
         Args:
             address: The repository; '' for that of the settings.
@@ -242,7 +242,7 @@ class Deployments:
         return repository.name, repository.refs()
 
     def current_record(self, environment: str) -> dict[str, Any]:
-        """Return what was written down about an environment's current version; nothing when there is none."""
+        """Return the stored record of an environment's current version; an empty one when there is none."""
         archive = self.archive(environment)
         return archive.record(archive.current() or "")
 
@@ -253,13 +253,13 @@ class Deployments:
         return isinstance(ref, str) and record.get("repository") == refs[0] and not is_commit(ref) and ref not in refs[1]
 
     def environments(self) -> list[str]:
-        """Return the names of the environments of which there are versions."""
+        """Return the names of the environments that have versions."""
         names = Environments(environment_settings(self.settings)).names()
         return [name for name in names if self.archive(name).versions()]
 
 
 class _plain_umask:
-    """Files that a master of another account can read, whatever the caller's umask is."""
+    """Set a umask with which a master of another account can read new files."""
 
     def __enter__(self) -> None:
         self._before = os.umask(0o022)

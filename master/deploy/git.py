@@ -31,7 +31,7 @@ class Repository:
         return without_credentials(self.address)
 
     def commit_of(self, ref: str) -> str:
-        """Return the commit that a branch, a tag or a commit id stands for; NotFound, PuppetError. Blocks."""
+        """Return the commit of a branch, a tag or a commit id; raise NotFound or PuppetError. Blocks."""
         check_ref(ref)
         if is_commit(ref):
             return ref

@@ -1,4 +1,4 @@
-"""The modules that a Puppetfile names, which r10k or g10k brings, or what the caller has for it."""
+"""The modules of a Puppetfile, installed by r10k, g10k or the caller's own function."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ BringModules = Callable[[Path], None]  # brings the modules of the Puppetfile in
 
 def install_modules(root: Path, programs: Programs, bring: BringModules, *, cache: Path) -> str:
     """
-    Bring the modules of the Puppetfile in `root` into it; return the name of what did it, '' without a Puppetfile. Blocks.
+    Install the modules of the Puppetfile in `root` there; return the name of the installer, '' without a Puppetfile. Blocks.
 
     Args:
-        bring: Does it where neither r10k nor g10k is installed.
-        cache: A folder that only this user writes to, for g10k.
+        bring: The installer if neither r10k nor g10k is installed.
+        cache: A folder that only this user can write to, for g10k.
     Raises:
         PuppetError: The modules could not be brought.
     """

@@ -32,7 +32,7 @@ class Programs:
         return shutil.which(name, path=self.path)
 
     def run(self, argv: Sequence[str], action: str, *, folder: Path) -> str:
-        """Return what a program prints; PuppetError `Failed to <action>: …` when it fails, is slow or prints too much. Blocks."""
+        """Return the output of a program; raise PuppetError `Failed to <action>: …` when it fails, is slow or prints too much. Blocks."""
         variables = {"PATH": self.path, "HOME": home_of_user(), "LANG": "C.UTF-8"}
         running = run_bounded(argv, timeout=self.timeout, most=MAX_OUTPUT, environ=variables, what=action, folder=str(folder))
         return asyncio.run(running).decode("utf-8", "replace")

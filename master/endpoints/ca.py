@@ -178,7 +178,7 @@ class CaEndpoints:
         return _pem(await self.ca.renew(client.certificate, client=client))
 
     async def _ocsp(self, request: HttpRequest, target: RequestTarget, client: Client, rest: Sequence[str]) -> Response:
-        """Return an OCSP response. RFC 6960 A.1: the request is the body of a POST, or stands in base64 behind a GET's path."""
+        """Return an OCSP response. RFC 6960 A.1: the request is the body of a POST, or follows a GET's path in base64."""
         _require_method(target, "GET", "POST")
         if target.method == "POST":
             _require_no_segments(rest)

@@ -68,7 +68,7 @@ def read_secret(path: Path) -> bytes:
 
 
 def is_authentic(headers: Mapping[str, str], body: bytes, secret: bytes) -> bool:
-    """Return whether who sent a body knows the secret. The first of the headers counts that is there, in constant time."""
+    """Return whether the sender of a body knows the secret. The first header that exists counts; comparisons take constant time."""
     signature = headers.get("X-Hub-Signature-256")
     if signature is not None:
         return _is_signature(signature.removeprefix("sha256="), body, secret)
@@ -93,7 +93,10 @@ class Push:
 
 
 def push_of(headers: Mapping[str, str], payload: Any) -> Push | None:
-    """Return what was pushed; None for any other event, and for a tag. BadRequest: no hook's body, or a branch of no usable name."""
+    """
+    Return the pushed branch; None for any other event, and for a tag. Raise BadRequest for a body that is not a hook's, or a branch
+    without a usable name.
+    """
     if not isinstance(payload, dict):
         raise BadRequest("The body is not that of a web hook")
     events = [headers[name] for name in _EVENTS if name in headers]

@@ -46,7 +46,7 @@ _PLURALS = {"facts": "facts_search", "status": "statuses", "certificate_status":
 
 
 class EnvironmentLookup(Protocol):
-    """What the endpoints need to know about environments."""
+    """The endpoints' interface to environments."""
 
     async def exists(self, name: str) -> bool:
         """Return whether there is such an environment."""

@@ -34,7 +34,7 @@ def describe_server(metrics: Metrics, server: HttpServer, admission: Admission) 
 
 
 class MetricsListener:
-    """A listener that answers `GET /metrics`, without TLS and to everybody who reaches it by one of the host's `names`."""
+    """A listener that answers `GET /metrics`, without TLS, to all clients that address it by one of the host's `names`."""
 
     def __init__(self, read: Callable[[], str], limits: ServerLimits, names: Iterable[str] = ()) -> None:
         self.read = read

@@ -55,7 +55,7 @@ _BODIES: Mapping[Body, Sequence[str]] = {"json": JSON_KINDS, "pem": ("text/plain
 
 
 def allowed_caller(rules: Sequence[Rule], paths: Iterable[str], verb: str) -> str:
-    """Return who has access by the default rules; paths name the node as node.example.com."""
+    """Return the clients that the default rules allow; paths name the node as node.example.com."""
     access_paths = tuple(paths)
     return next(
         (name for name, client in CALLERS if decide(rules, AccessRequest(access_paths, verb, "production", client)).allowed), NOBODY
@@ -63,7 +63,7 @@ def allowed_caller(rules: Sequence[Rule], paths: Iterable[str], verb: str) -> st
 
 
 def documented_routes() -> dict[str, EndpointRoute]:
-    """Return the routes of the document by their paths, without what is ignored at the end of them."""
+    """Return the routes of the document by their paths, without an ignored part at their end."""
     return {route.path.partition("/{")[0] if route.path.endswith("*}") else route.path: route for route in find_routes() if route.summary}
 
 

@@ -1,7 +1,7 @@
 """
-Previews for those who have no shell on the master: `POST /puppet/v1/preview`, answered line by line (docs/preview.md).
+Previews for users without a shell on the master: `POST /puppet/v1/preview`, answered line by line (docs/preview.md).
 
-A preview shows what is in catalogs and files, so nobody may ask for one until a rule of auth.conf says who.
+A preview shows the contents of catalogs and files, so no client may request one until a rule of auth.conf allows it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _MEMBERS: Final = frozenset({"from", "to", "environment", "classification", "nod
 @dataclass(frozen=True, slots=True)
 class PreviewQuestion:
     """
-    What is asked for.
+    The request for a preview.
 
     Attributes:
-        before, after: The names of two environments; never folders, which callers have no business with.
-        environment: How the environment is called in both compilations.
+        before, after: The names of two environments; never folders, which callers must not read.
+        environment: The environment's name in both compilations.
         names, query, all: Which nodes; one of them is set.
         classification: See `PreviewNodes`.
     """
@@ -52,7 +52,7 @@ class PreviewQuestion:
 
     @classmethod
     def of(cls, data: Any) -> Self:
-        """Return what a body asks for; raise BadRequest when it is not a question, BadName for a name that is none."""
+        """Return the request in a body; raise BadRequest for an invalid one, BadName for an invalid name."""
         if not isinstance(data, dict) or not data.keys() <= _MEMBERS:
             raise BadRequest(f"The body is an object with these members: {', '.join(sorted(_MEMBERS))}")
         texts = [data.get(name, "") for name in ("from", "to", "environment")]

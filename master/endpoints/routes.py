@@ -1,5 +1,5 @@
 """
-How a request finds its endpoint: each module of this folder declares the endpoints that it has as its ROUTES, and nothing else lists them.
+The endpoints by request: each module of this folder declares its endpoints as ROUTES, and no other list of them exists.
 
 Paths, methods and short names for logs and metrics, default rules, the names that no indirection may have, and the OpenAPI document
 all come from the routes.
@@ -45,7 +45,7 @@ _VERBS = {"GET": "find", "HEAD": "find", "PUT": "save", "POST": "save", "DELETE"
 @dataclass(frozen=True, slots=True)
 class MasterAppOptions:
     """
-    What a master's application is made of, and what its endpoints answer from.
+    The parts of a master's application, from which its endpoints answer.
 
     Attributes:
         metrics: Returns the text for collectors of metrics.
@@ -116,7 +116,7 @@ class EndpointCall:
 
 
 def decision_for(target: RequestTarget, call: EndpointCall, *paths: str, verb: str = "") -> AccessDecision:
-    """Return what the rules decide about a target; `paths` go before the URL's own, `verb` replaces the method's."""
+    """Return the decision of the rules about a target; `paths` override the URL's own, `verb` replaces the method's."""
     url = _MODERN.get(target.path, target.path)
     request = AccessRequest(
         (*paths, target.path), verb or target.verb, None, call.request.client, url, target.method.lower(), parameters(target.raw_query)

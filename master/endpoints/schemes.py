@@ -1,7 +1,7 @@
 """
-How each URL scheme answers errors, denials and paths that lead nowhere.
+The answers of each URL scheme to errors, denials and unknown paths.
 
-A scheme is chosen with the call's dialect; handlers call it and never ask which one it is. Source: protocol reference 2.1, 2.2, 2.7.
+A scheme is chosen with the call's dialect; handlers call it without knowing which one it is. Source: protocol reference 2.1, 2.2, 2.7.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SAME_STATUS_IN_ALL = (TooLarge, Unavailable, OutOfSpace, TooSlow)
 
 def is_internal(error: PuppetError) -> bool:
     """
-    Return whether the fault is on this side, such as a broken file of the CA.
+    Return whether the fault is the master's, such as a broken file of the CA.
 
     Such an error may name paths of the master: clients without a certificate get the number of the request instead. An error in the
     code of a catalog is not an internal one: whoever may ask for catalogs may read it.
@@ -79,7 +79,7 @@ class Scheme(ABC):
 
 
 class LegacyScheme(Scheme):
-    """Puppet 3.x: the message as text; 400 for whatever has no status of its own, compile errors included."""
+    """Puppet 3.x: the message as text; 400 for all errors without a status of their own, compile errors included."""
 
     dialect = LEGACY
 

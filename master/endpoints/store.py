@@ -120,7 +120,7 @@ class StoreProxy:
 
 
 def _command_target(target: RequestTarget, body: bytes) -> RequestTarget:
-    """Return the target with the parameters that a command's body stands for. BadRequest: it can be read in more than one way, or not."""
+    """Return the target with the parameters of a command's body. Raise BadRequest when the body is ambiguous or invalid."""
     sent = parameters(target.raw_query)
     single("certname", sent.get("certname"))
     command, payload = single("command", sent.get("command")), plainjson.loads(body)

@@ -1,1 +1,1 @@
-"""What a master counts, measures and knows of its own state, and the names of its long tasks."""
+"""A master's metrics, measurements and state, and the names of its background tasks."""

@@ -1,4 +1,4 @@
-"""Where the last catalogs came from: memory, or a compilation, and why the next one of the node has to be compiled as well."""
+"""The origins of the last catalogs: the cache, or a compilation and the reason for it."""
 
 from __future__ import annotations
 

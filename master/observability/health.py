@@ -50,7 +50,7 @@ class Condition:
 
 @dataclass(slots=True)
 class _Verdict:
-    """The result of the last check of a condition, at the time `at`."""
+    """The result of a condition's last check, and the time `at` of it."""
 
     problem: str | None = None  # None: it has not been checked yet
     at: float = 0.0

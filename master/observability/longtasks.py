@@ -1,4 +1,4 @@
-"""The names of all tasks that a master runs beside its requests; a new task gets its name here, or in HTTP_TASKS or CA_TASKS."""
+"""The names of all background tasks of a master; a new task gets its name here, or in HTTP_TASKS or CA_TASKS."""
 
 from __future__ import annotations
 

@@ -72,7 +72,9 @@ class ProcessorWaits:
 
 
 class Metrics:
-    """All counters and measurements of one master; `clock` returns seconds that only grow. Labels take few values, whatever peers send."""
+    """
+    All counters and measurements of one master; `clock` returns monotonic seconds. Labels have few values, independent of peers' data.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -99,7 +101,7 @@ class Metrics:
             self.read(f"puppet_loop_{what}_longest_seconds", "gauge", doc, longest.samples)
 
     def read(self, name: str, kind: Literal["gauge", "counter"], doc: str, samples: Callable[[], Samples], *labels: str) -> None:
-        """Add numbers that another object keeps: `samples` returns pairs of the values of `labels` and a number."""
+        """Add numbers from another object: `samples` returns pairs of the values of `labels` and a number."""
         self._families.append(lambda: family_lines(name, kind, doc, labels, samples()))
 
     def count_answer(self, indirection: str, method: str, status: int, seconds: float) -> None:

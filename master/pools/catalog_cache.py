@@ -1,5 +1,5 @@
 """
-The cache of catalogs that need not be compiled again, because nothing that their compilation read has changed.
+The cache of catalogs that need not be compiled again, because their inputs are unchanged.
 
 A catalog depends on the environment's own files, which `LoadedEnvironments` watches, and of another version of them on those that it
 used (`CodeDependencies`); on what it read of its node (`NodeDependencies`);
@@ -37,11 +37,11 @@ _QUESTION = 1_000
 @dataclass(frozen=True, slots=True)
 class CachedCatalog:
     """
-    A catalog, and what it depends on.
+    A catalog and its inputs.
 
     Attributes:
         environment: The loaded environment; another object is another environment, or another version of its code.
-        code: What the catalog depends on of that; None: of all of it.
+        code: The part of it that the catalog depends on; None: all of it.
         version: The configuration version as it stands in the JSON. It and the code id only name what the catalog was made of: those of the
             next request replace them.
         compiled: The catalog, and what a PuppetDB gets of it, with the UUID as it is.
@@ -64,9 +64,9 @@ class CachedCatalog:
         self, environment: LoadedEnvironment, node: NodeInput, are_answers_unchanged: Callable[[Sequence[AskedQuestion]], bool]
     ) -> str:
         """
-        Return what has changed, one of ORIGINS, so that a compilation may give another catalog; MEMORY when nothing has.
+        Return the reason, one of ORIGINS, why a compilation may give another catalog; MEMORY when there is none.
 
-        What it asked is asked again only when all else is unchanged.
+        Its queries are repeated only when all other inputs are unchanged.
         """
         if self.environment is not environment and (self.code is None or not self.code.are_equal_in(environment)):
             return "code"
@@ -81,7 +81,7 @@ class CachedCatalog:
         Return the catalog's JSON, or its beginning up to the resources, with another UUID, version and code id.
 
         Args:
-            versions: The version as it stands there, and the new one.
+            versions: The old version in it, and the new one.
         """
         text = text.replace(self.uuid.encode(), uuid.encode(), 1)
         return text.replace(_members(versions[0], self.compiled.code_id), _members(versions[1], code_id), 1)
@@ -108,7 +108,7 @@ def _members(version: int | str, code_id: str | None) -> bytes:
 
 class CatalogCache:
     """
-    The last catalog of each node by who gets it: agents, callers who want exported resources as well, and a PuppetDB beside them.
+    The last catalog of each node by its recipients: agents, callers who also want exported resources, and a PuppetDB in addition to them.
 
     The least recently used are dropped first.
 
@@ -137,7 +137,7 @@ class CatalogCache:
         exported: bool = False,
         is_stored: bool = False,
     ) -> tuple[CompiledCatalog, Sequence[LogEntry]] | None:
-        """Return the catalog under a new UUID and a code id, and what its compilation logged; None when it has to be compiled."""
+        """Return the catalog with a new UUID and a code id, and the log of its compilation; None when it has to be compiled."""
         key = node.environment, node.certname, exported, is_stored
         self.reasons = ()
         cached = self._catalogs.get(key)

@@ -1,6 +1,4 @@
-"""
-The schema of the body of `POST /puppet/v4/catalog`; errors are in the words of puppetserver's schemas, which refuse unknown keys, too.
-"""
+"""The schema of the body of `POST /puppet/v4/catalog`; errors have the texts of puppetserver's schemas, which refuse unknown keys, too."""
 
 from __future__ import annotations
 

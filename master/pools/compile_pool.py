@@ -63,7 +63,7 @@ def processors() -> int:
 
 
 def _catalog_of(message: Mapping[str, Any], body: bytes) -> CompiledCatalog:
-    """Return the catalog in an answer: its head, the compressed rest, and what a PuppetDB gets."""
+    """Return the catalog in an answer: its head, the compressed rest, and the form for a PuppetDB."""
     head, rest, size, checksum = message["text"]
     text = DeflatedText(body[:head], body[head : head + rest], size, checksum)
     return CompiledCatalog(text, body[head + rest :], message["code_id"], message["rich"])
@@ -86,8 +86,8 @@ class CompilePool:
     Up to `size` processes, started when they are needed; `warm` starts the first at once.
 
     Attributes:
-        waiting: How many questions have no process yet.
-        ended: How many processes were replaced, by reason.
+        waiting: The number of questions without a process.
+        ended: The number of replaced processes, by reason.
         problem: Why no process could be started or compile a minimal catalog at the last attempt; '' when it succeeded, None before.
 
     Args:
@@ -162,12 +162,12 @@ class CompilePool:
 
     @property
     def alive(self) -> int:
-        """How many processes there are."""
+        """The number of processes."""
         return sum(worker.alive for worker in self._all)
 
     @property
     def busy(self) -> int:
-        """How many processes are at work."""
+        """The number of processes at work."""
         return len(self._all) - len(self._idle)
 
     def describe(self, metrics: Metrics) -> None:
@@ -201,10 +201,10 @@ class CompilePool:
 
     async def __call__(self, job: CompileJob, log_entries: list[CompileLogEntry] | None = None) -> CompiledCatalog:
         """
-        Return the catalog; `log_entries` gets what was logged for it.
+        Return the catalog; `log_entries` gets the log of its compilation.
 
         Raises:
-            CompileError and others: what is wrong, located. Unavailable: too many wait. PuppetError: the process died.
+            CompileError and others: a located error. Unavailable: too many catalogs are pending. PuppetError: the process died.
         """
         return await self.ask({"ask": "catalog", **message_of(job)}, f"The catalog of {job.certname}", log_entries, packed_facts_of(job))
 
@@ -284,7 +284,7 @@ class CompilePool:
     async def ask(
         self, question: dict[str, Any], subject: str, log_entries: list[CompileLogEntry] | None = None, packed: bytes = b""
     ) -> CompiledCatalog:
-        """Return the answer to a question; messages call what is asked for `subject`."""
+        """Return the answer to a question; `subject` is its name in messages."""
         if self.waiting >= self.queue:
             raise Unavailable(f"{self.waiting} catalogs are pending", retry_after=5 + int(self.delay() * 55))
         message = question | {"generation": self.environments.generation, "seconds": self.timeout, "what": subject}
@@ -357,7 +357,7 @@ class CompilePool:
     async def _receive_answer(
         self, worker: Worker, log_entries: list[CompileLogEntry] | None, seconds: float
     ) -> tuple[CompiledCatalog, str]:
-        """Return an answer and its outcome; what the compilation asks in between is answered within `seconds` of now."""
+        """Return an answer and its outcome; queries of the compilation are answered within `seconds` from now."""
         until = asyncio.get_running_loop().time() + seconds
         while True:
             message, body = await worker.next()
@@ -382,7 +382,7 @@ class CompilePool:
                 raise _Overdue(error.message, where=error.where, hint=error.hint) if message.get("overtime") else error
 
     async def _answer_questions(self, worker: Worker, questions: Sequence[Mapping[str, Any]], until: float) -> None:
-        """Send a process the answers, in order, to what a compilation asks a PuppetDB, or why there is none."""
+        """Send a process the answers to a compilation's PuppetDB queries, in order, or the reason for having none."""
         for message, body in await asyncio.gather(*(self._answer_question(question, until) for question in questions)):
             await worker.send(message, body)
 
@@ -415,7 +415,7 @@ class CompilePool:
             self._retire(worker, "reload")
 
     def _retire(self, worker: Worker, reason: str) -> None:
-        """Let an idle process go; nobody waits for its end."""
+        """Release an idle process; no caller waits for its end."""
         self._end(worker, reason, worker.finish())
 
     async def _let_end(self, worker: Worker, reason: str) -> None:
@@ -426,7 +426,7 @@ class CompilePool:
         await asyncio.shield(self._end(worker, reason, worker.kill()))
 
     def _end(self, worker: Worker, reason: str, ending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Have a process end, also if whoever waits for that is cancelled; `close` waits, too."""
+        """End a process, even if the waiting caller is cancelled; `close` waits for it, too."""
         self._all.discard(worker)
         self.ended[reason] += 1
         task = self.supervisor.spawn(RETIRE_WORKER, ending)

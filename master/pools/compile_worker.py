@@ -181,7 +181,7 @@ class CompileWorker:
         return compiled, ""
 
     def _code_id(self, loaded: LoadedEnvironment, job: Mapping[str, Any]) -> str | None:
-        """Return the version of the code that a job is compiled from: what the site's program says, else what stands beside the code."""
+        """Return the version of the code for a job: from the site's program, or from the file that a deployment tool wrote."""
         code_id: str | None = job["code_id"]
         if code_id is None and self.environments.settings.revisions:
             return self.revisions.revision_of(loaded.files.pin or loaded.environment.root)
@@ -190,7 +190,7 @@ class CompileWorker:
     def _compile_once(
         self, loaded: LoadedEnvironment, node: NodeInput, job: Mapping[str, Any], code_id: str | None, log: Callable[[LogEntry], None]
     ) -> tuple[CompiledCatalog, Callable[[], None]]:
-        """Compile a node's catalog from a loaded environment; return it with a function that keeps it for the next time."""
+        """Compile a node's catalog from a loaded environment; return it with a function that caches it."""
         log_entries: list[LogEntry] = []
 
         def record_entry(entry: LogEntry) -> None:
@@ -242,7 +242,7 @@ class CompileWorker:
         return compiled, remember
 
     def _stored(self, catalog: Mapping[str, Any], loaded: LoadedEnvironment, log: Callable[[LogEntry], None]) -> dict[str, Any]:
-        """Return what a PuppetDB gets of a catalog; CompileError names its node."""
+        """Return the form of a catalog for a PuppetDB; raise CompileError with the node's name."""
         path = self.environments.settings.export_keys
         keys = ExportKeys(Path(path)) if path else None
         try:
@@ -302,7 +302,7 @@ def _deadline_waits() -> Iterator[None]:
 
 
 def _read_job(frame: tuple[dict[str, Any], bytes]) -> dict[str, Any]:
-    """Return the job in a frame, with its facts, which may stand behind it; BadData when they cannot be read."""
+    """Return the job in a frame, with its facts, which may follow the frame; raise BadData when they cannot be read."""
     job, packed = frame
     if packed:
         values, hidden = plainjson.loads_trusted(packed), set(job["hidden"])
@@ -366,7 +366,7 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None], worker_class: type[Com
 
 
 def answer(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes], None]) -> bytes:
-    """Return the last frame of a job: the catalog, or what is wrong."""
+    """Return the last frame of a job: the catalog, or the error."""
 
     def log(entry: LogEntry) -> None:
         where = entry.where or Location(None)
@@ -431,7 +431,7 @@ class Overtime(BaseException):
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Raise Overtime, at the place in a manifest that is being evaluated, when what is inside takes longer; in the main thread."""
+    """Raise Overtime, at the place in a manifest that is being evaluated, when the body takes longer; in the main thread."""
 
     def ring(number: int, frame: FrameType | None) -> None:
         raise Overtime(current_place())
@@ -446,7 +446,7 @@ def deadline(seconds: float) -> Iterator[None]:
 
 
 def _limit_memory(memory: int) -> None:
-    """Set a ceiling for this process' memory, in bytes above what it has now."""
+    """Limit this process' memory to the given bytes above its present use."""
     with Path("/proc/self/statm").open() as file:
         now = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     _, hard = resource.getrlimit(resource.RLIMIT_AS)

@@ -15,7 +15,7 @@ _RICH = PTYPE.encode()
 @dataclass(frozen=True, slots=True)
 class CompiledCatalog:
     """
-    A catalog's JSON; and what a PuppetDB gets of it, packed (see `puppetdb.catalog`), empty unless the job's catalog is to be stored.
+    A catalog's JSON; and its packed form for a PuppetDB (see `puppetdb.catalog`), empty unless the job's catalog will be stored.
 
     Attributes:
         text: The JSON, compressed from its resources on.

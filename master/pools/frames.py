@@ -35,7 +35,7 @@ def pack(message: dict[str, Any], body: bytes = b"") -> bytes:
 
 
 def pack_before(message: dict[str, Any], size: int) -> bytes:
-    """Return a frame up to its bytes, of which so many are sent after it."""
+    """Return a frame up to its bytes, of which this many follow."""
     try:
         text = plainjson.dumps_pson(message)
     except RecursionError as err:

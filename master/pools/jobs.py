@@ -16,10 +16,10 @@ from shared.wire.packed import LayeredValues, PackedValues
 @dataclass(frozen=True, slots=True)
 class CompileJob:
     """
-    Everything that a compile depends on besides the environment's files, as plain data for a worker process.
+    All inputs of a compile other than the environment's files, as plain data for a worker process.
 
     Attributes:
-        code_id: The version of the code, when the listening process knows it; None: the worker reads it beside the code.
+        code_id: The version of the code, when the listening process knows it; None: the worker reads it from the code's folder.
         pin: The version of the environment, when it is a link; '': the worker looks where it leads to.
         exported: Whether exported resources stay in the catalog; agents get it without them.
         is_stored: Whether a PuppetDB gets the catalog, too.
@@ -119,7 +119,7 @@ def message_of(job: CompileJob | DefinitionsQuery) -> dict[str, Any]:
 
 def _above(facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any] | None:
     """
-    Return what has to be laid over `facts` to get `parameters`, in the same order; None when it cannot be had in this way.
+    Return the values that turn `facts` into `parameters`, in the same order, when merged over them; None when there are none that do.
 
     Node.merged hands on the very values of the facts, so that they need not be compared.
     """

@@ -103,7 +103,7 @@ class ParserProcess:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def kill(self) -> None:
-        """End the process from another thread; whoever waits for its answer learns of it."""
+        """End the process from another thread; the waiting caller gets an error."""
         self._process.kill()
 
     def end(self) -> int:
@@ -192,7 +192,7 @@ class ParsePool:
         return await self._ask(question, body, lambda data: None if data is None else indirection.model.from_data(data))
 
     def takes_stored(self, size: int) -> bool:
-        """Return whether a process is to read a file of so many bytes."""
+        """Return whether a process should read a file of this size."""
         return size >= IN_PLACE
 
     async def stored(self, files: FilePerKey[M], key: str, body: bytes) -> M:

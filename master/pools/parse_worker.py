@@ -37,7 +37,7 @@ _DIALECTS: Mapping[str, Dialect] = {LEGACY.name: LEGACY, MODERN.name: MODERN}
 
 
 def seconds_for(question: Mapping[str, Any], size: int, most: float) -> float:
-    """Return the processor time that a message of so many bytes may take: of what a peer sent no more than its size explains."""
+    """Return the processor time that a message of this size may take: for a peer's message only as much as its size explains."""
     return min(most, FREE_TIME + TIME_A_MIB * size / 2**20) if _is_of_peer(question) else most
 
 
@@ -50,7 +50,7 @@ def answer(question: Mapping[str, Any], body: bytes) -> Any:
     """
     Return the plain data in a body.
 
-    The question `stored` is about a file of ours, all others about what peers have sent.
+    The question `stored` is about a file of ours, all others about peers' messages.
 
     Raises:
         PuppetError: The body does not have the form that the question names.
@@ -92,7 +92,7 @@ def _answer_frame(question: Mapping[str, Any], body: bytes) -> bytes:
 
 
 def _memory(field: int) -> int:
-    """Return the bytes of memory that this process has now: addresses (0) or what is resident (1)."""
+    """Return the bytes of this process' memory: its addresses (0) or its resident part (1)."""
     with Path("/proc/self/statm").open() as file:
         return int(file.read().split()[field]) * os.sysconf("SC_PAGE_SIZE")
 

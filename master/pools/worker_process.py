@@ -41,7 +41,7 @@ class Worker:
         )
 
     async def set_up(self, setup: Mapping[str, Any]) -> None:
-        """Wait until the process is ready with these settings; raise what it reports, OSError, TimeoutError."""
+        """Wait until the process is ready with these settings; raise its error, OSError or TimeoutError."""
         async with asyncio.timeout(START_TIMEOUT):
             await self.send(dict(setup))
             message, _ = await self.next()
@@ -100,7 +100,7 @@ class Worker:
 
 
 def start_failure(error: PuppetError | OSError | asyncio.IncompleteReadError) -> str:
-    """Return why a process did not get ready; what it printed stands in the log."""
+    """Return why a process did not become ready; its output is in the log."""
     if isinstance(error, TimeoutError):
         return f"it was not ready after {START_TIMEOUT:g} seconds"
     if isinstance(error, PuppetError):

@@ -1,1 +1,1 @@
-"""Previews: what the catalogs of many nodes have otherwise when they are compiled from another state of the code."""
+"""Previews: the differences between the catalogs of many nodes when they are compiled from another state of the code."""

@@ -37,12 +37,12 @@ from ..termini.trusted_external import TrustedExternal
 @dataclass(kw_only=True)
 class PreviewNodes:
     """
-    What a master knows of its nodes.
+    A master's data of its nodes.
 
     Args:
         client: asks the site's PuppetDB or store.
-        environment: how the environment is called in which nodes are compiled.
-        classification: `stored`: as the last run of each node had it; `current`: as the classifier says now.
+        environment: the name of the environment in which nodes are compiled.
+        classification: `stored`: that of each node's last run; `current`: as the classifier says now.
         given_facts: are laid over those of each node.
 
     Attributes:
@@ -84,7 +84,7 @@ class PreviewNodes:
 
     async def job(self, name: str) -> CompileJob | None:
         """
-        Return what the compilation of a node needs; None when the node is in another environment.
+        Return the inputs for the compilation of a node; None when the node is in another environment.
 
         Raises:
             NotFound: The node's facts are not stored. PuppetError: It cannot be classified.
@@ -135,9 +135,9 @@ class PreviewNodes:
 
     async def _trusted(self, name: str, facts: Facts | None) -> Mapping[str, Any]:
         """
-        Return what is trusted of a node: its certificate where this host is the CA, else what the PuppetDB has of its last run.
+        Return the trusted data of a node: from its certificate if this host is the CA, otherwise from its last run in the PuppetDB.
 
-        Never a fact in a file, which the node says of itself.
+        Never from a fact in a file, which the node sends about itself.
         """
         client = await asyncio.to_thread(self._client_of, name)
         stored = facts.values.get("trusted") if facts is not None and isinstance(self.facts.terminus, PuppetDbFacts) else None

@@ -45,10 +45,10 @@ class PreviewPool(CompilePool):
 
     async def preview(self, job: CompileJob, sides: Sides, records: Path | None = None) -> Mapping[str, Any]:
         """
-        Return what differs for a node (see `PreviewResult.add`).
+        Return the differences for a node (see `PreviewResult.add`).
 
         Args:
-            records: the folder of what catalogs depended on; None: each node is compiled.
+            records: the folder of dependency records; None: each node is compiled.
 
         Raises:
             PuppetError: The code changed in between, or the process failed.

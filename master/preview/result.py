@@ -43,7 +43,7 @@ class PreviewChange:
 
     Attributes:
         kind, action, subject, parameter, container, old, new, diff, lines, secret, parameters, truncated, places: see docs/preview.md.
-        values: a digest of what the first node has; other nodes may have other values, and then it `varies`.
+        values: a digest of the first node's values; other nodes may have other values, and then it `varies`.
     """
 
     kind: str
@@ -102,10 +102,10 @@ def _entry_data(entry: PreviewChange | PreviewMessage | UnstableValue) -> dict[s
 @dataclass(slots=True)
 class PreviewResult:
     """
-    What a preview has found so far.
+    The result of a preview so far.
 
     Attributes:
-        findings: what is wrong with files of either side, with the nodes for which these were read first; they end as warnings.
+        findings: faults in files of either side, with the nodes for which these were read first; they end as warnings.
         elsewhere: nodes that are left out because they are in another environment.
         classified_now: nodes that have the classes of now and not of their last run, of which nothing is stored.
         compilations: how many catalogs were compiled; compiled: how many nodes from both sides.
@@ -127,7 +127,7 @@ class PreviewResult:
     seconds: float = 0.0
 
     def add(self, node: str, outcome: Mapping[str, Any]) -> None:
-        """Add what a worker found about a node (see `worker.PreviewWorker`)."""
+        """Add a worker's result for a node (see `worker.PreviewWorker`)."""
         self.states[node] = outcome["state"]
         self.compiled += bool(outcome["compiled"])
         self.compilations += outcome["compilations"]
@@ -169,7 +169,7 @@ class PreviewResult:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many nodes there are, how many in each state, how many were compiled from both sides, and how many catalogs."""
+        """Return the number of nodes, in all and in each state, of nodes compiled on both sides, and of catalogs."""
         states = Counter(self.states.values())
         numbers = {state: states[state] for state in STATES}
         return {"nodes": len(self.states), **numbers, "compiled": self.compiled, "compilations": self.compilations}

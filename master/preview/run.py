@@ -1,4 +1,4 @@
-"""One preview: all nodes through the processes, what they find into the result."""
+"""One preview: all nodes go through the processes, whose findings go into the result."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ async def run_preview(
     on_outcome: OnOutcome = lambda node, outcome: None,
 ) -> PreviewResult:
     """
-    Compile nodes from both sides and return what differs; keep what catalogs depended on, as the settings say.
+    Compile nodes from both sides and return the differences; save dependency records as the settings require.
 
     Args:
-        on_outcome: called with each node when it is done, and what was found of it.
+        on_outcome: called with each finished node and its result.
     Raises:
         NotFound: The facts of a node are not known. PuppetError: No process can be started, or the code changed in between.
     """

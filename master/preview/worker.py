@@ -1,8 +1,8 @@
 """
-What compiles for previews, in a process of its own.
+The compiler for previews, in a process of its own.
 
-It gets one node after another, compiles its catalog from one side, and from the other one as well unless nothing differs that the
-catalog depends on. Only differences leave the process.
+It gets one node after another, compiles its catalog from one side, and from the other one as well unless all inputs of the catalog are
+the same. Only differences leave the process.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _WARNINGS = frozenset(("warning", "err", "alert", "crit", "emerg"))
 @dataclass(frozen=True, slots=True)
 class SideOutcome:
     """
-    What a compilation from one side came to.
+    The result of a compilation from one side.
 
     Attributes:
         catalog, error: one of them.
         warnings: messages that it logged.
-        unstable: why the next compilation may give another catalog; '' when it cannot.
+        unstable: the reason why the next compilation may give another catalog; '' when it cannot.
         reads: what was read of the node, when that and the code are all that the catalog depends on.
     """
 
@@ -113,7 +113,7 @@ class PreviewWorker(CompileWorker):
         self._sides = []
 
     def _log_finding(self, level: str, finding: Finding | str) -> None:
-        """Note what is wrong with a file, which is found once, when it is read first."""
+        """Record the fault of a file, which is found only once, when it is read first."""
         if level in _WARNINGS and self._sides:
             text, place = (finding, None) if isinstance(finding, str) else (finding.message, finding.where)
             message = self._message(self._number, text, place.file if place else None, place.line if place else None)
@@ -212,7 +212,10 @@ class PreviewWorker(CompileWorker):
         )
 
     def _compile_side(self, number: int) -> SideOutcome:
-        """Return what the job's node comes to from one side; once more with all read anew when another node's failure may be the cause."""
+        """
+        Return the result of the job's node from one side; once more with everything reloaded when another node's failure may be the
+        cause.
+        """
         outcome = self._compile_side_once(number)
         side = self._sides[number]
         if outcome.catalog is None and side.loaded.loader.unchecked:
@@ -259,7 +262,7 @@ class PreviewWorker(CompileWorker):
         return SideOutcome(catalog, None, warnings, unstable, reads if not unstable and not has_asked else None)
 
     def _reload(self, number: int) -> None:
-        """Load a side anew: it may have been in the middle of reading a file."""
+        """Reload a side, which may have been interrupted while reading a file."""
         side = self._sides[number]
         side.loaded.host.close()
         self._sides[number] = self._side(side.loaded.environment.name, side.host.root)
@@ -324,7 +327,7 @@ def _is_unstable(place: Place, unstable: Mapping[Place, str]) -> bool:
 
 
 def _with_states(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return messages of both sides, each once, with what they are; lines of code move, so that they do not count."""
+    """Return messages of both sides, each once, with their state; line numbers do not count, because they move."""
 
     def identities(messages: Sequence[Mapping[str, Any]]) -> dict[tuple[Any, Any], Mapping[str, Any]]:
         return {(message["message"], message["file"]): message for message in messages}

@@ -1,1 +1,1 @@
-"""A PuppetDB as the master's store: where it is, what it is sent, what it is asked."""
+"""A PuppetDB as the master's store: its address, commands and queries."""

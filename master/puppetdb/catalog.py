@@ -1,9 +1,9 @@
 """
-A catalog as a PuppetDB gets it: plain text for rich data, aliases, and an edge for each relationship; nothing that is sensitive.
+A catalog in the form for a PuppetDB: plain text for rich data, aliases, and an edge for each relationship; nothing that is sensitive.
 
 These are functions of the catalog's wire form in which exported resources that nobody collected are marked as `virtual`, and
 `texts` has parameters with rich values as text. A master's own store also gets the Sensitive and Deferred parameters of exported
-resources, sealed, as `sealed` beside a text; a PuppetDB gets a tag instead, so that who collects them learns that they are missing.
+resources, sealed, as `sealed` beside a text; a PuppetDB gets a tag instead, so that a collecting compilation learns that they are missing.
 Compiling processes call them; a large catalog takes milliseconds.
 """
 
@@ -52,10 +52,11 @@ def stored_catalog(
     catalog: Mapping[str, Any], types: NativeTypeLookup, keys: ExportKeys | None = None, warn: Warn = lambda text, where: None
 ) -> dict[str, Any]:
     """
-    Return what a PuppetDB gets of a catalog, but for what belongs to its request (see `completed_catalog`).
+    Return the form of a catalog for a PuppetDB, without the parts of its request (see `completed_catalog`).
 
     Args:
-        keys: Seal exported parameters for the master's own store; None: a PuppetDB gets the catalog, and `warn` is told what it loses.
+        keys: Seal exported parameters for the master's own store; None: a PuppetDB gets the catalog, and `warn` is called with the
+            lost parameters.
     Raises:
         EvaluationError: A relationship leads to a resource that is not in the catalog, or that is only exported; or a key is missing.
     """
@@ -104,7 +105,7 @@ class _StoredResource:
             }
 
     def _aliases(self, native: NativeType | None) -> list[Any]:
-        """Return the names beside the title by which the resource can be found: the metaparameter's, and the value of its namevar."""
+        """Return the names other than the title by which the resource can be found: the metaparameter's, and the value of its namevar."""
         if native is not None and len(native.namevars) > 1:
             return []
         aliases = _flat(self.parameters["alias"]) if "alias" in self.parameters else []
@@ -121,7 +122,7 @@ class _StoredResource:
         return aliases if name is None or name in aliases else [*aliases, name]
 
     def to_data(self, certname: str, keys: ExportKeys | None, warn: Warn) -> Mapping[str, Any]:
-        """Return what is stored of the resource."""
+        """Return the stored form of the resource."""
         resource, parameters = self.resource, self.parameters
         if parameters is resource.get("parameters") and _STORED_KEYS.issuperset(resource):
             return resource
@@ -142,7 +143,7 @@ class _StoredResource:
 
 
 def _withheld(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters whose values no text can stand for, as rich data: Sensitive and Deferred ones, and those with such inside."""
+    """Return the parameters that have no text form, as rich data: Sensitive and Deferred ones, and those that contain such values."""
     secrets = resource.get("sensitive_parameters") or ()
     return {
         name: {PTYPE: "Sensitive", PVALUE: value} if name in secrets else value
@@ -158,7 +159,7 @@ def _is_withheld(value: Any) -> bool:
 
 
 def as_text(value: Any) -> Any:
-    """Return `value` with everything that JSON cannot say as text; what is sensitive becomes a text that says so."""
+    """Return `value` with text for everything that JSON lacks; a sensitive value becomes a text that marks it as such."""
     if isinstance(value, list):
         return [as_text(item) for item in value]
     if not isinstance(value, dict):

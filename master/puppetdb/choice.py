@@ -1,4 +1,4 @@
-"""Which store a master uses, and what decides it."""
+"""The choice of a master's store, and the setting that decides it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .configured import CONFIGURATION
 
 
 def store_choice(settings: MasterSettings) -> str:
-    """Return a sentence: where a master that serves keeps facts, catalogs and reports, and the setting or file that decides it."""
+    """Return a sentence: the store for facts, catalogs and reports of a master that serves, and the setting or file that decides it."""
     return f"{_place(settings)}: {_reason(settings)}"
 
 
@@ -25,7 +25,7 @@ def _place(settings: MasterSettings) -> str:
 
 
 def _without_secrets(address: str) -> str:
-    """Return the server and database of an address, without who logs in and how."""
+    """Return the server and database of an address, without user and password."""
     return address.partition("://")[2].partition("?")[0].rpartition("@")[2]
 
 

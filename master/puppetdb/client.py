@@ -37,7 +37,7 @@ class SubmissionFailed(PuppetError):
 
 @dataclass(frozen=True, slots=True)
 class PuppetDbAnswer:
-    """What a server answered; `url` is the server's."""
+    """The answer of a server; `url` is the server's."""
 
     url: str
     status: int
@@ -71,7 +71,7 @@ class PuppetDbClient:
     The servers of one PuppetDB.
 
     Args:
-        producer: The master's certname, which signs what it sends.
+        producer: The master's certname, the sender of its commands.
         max_answer: Bytes of the answer to a query.
     """
 

@@ -1,4 +1,4 @@
-"""The commands that a PuppetDB takes: what a node's facts, catalog and report are replaced by."""
+"""The commands for a PuppetDB, which replace a node's facts or catalog, or add a report."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class PuppetDbCommand:
 
     @property
     def wire_name(self) -> str:
-        """The name with underscores, as it stands in the URL and in the log."""
+        """The name with underscores, as in the URL and in the log."""
         return self.name.replace(" ", "_")
 
     def target(self, payload: bytes) -> str:

@@ -28,7 +28,7 @@ class PuppetDbConfiguration:
     The settings of `[main]` in puppetdb.conf.
 
     Attributes:
-        server_urls: The servers, which are asked in this order; without a slash at the end.
+        server_urls: The servers, in the order in which they are tried; without a slash at the end.
         server_url_timeout: Seconds for one request to one server.
         soft_write_failure: A command that no server takes is logged, and what it belongs to goes on.
         include_unchanged_resources: Reports have all resources, not only those with events.

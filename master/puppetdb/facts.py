@@ -21,7 +21,7 @@ def facts_command(facts: Facts, trusted: Mapping[str, Any], environment: str, pr
     Return the command that replaces a node's facts. Blocks for as long as it takes to write them: call it in a thread.
 
     Args:
-        trusted: `$trusted` of the node, which is kept among its facts.
+        trusted: `$trusted` of the node, which is stored among its facts.
         environment: The one that the node asked for.
         producer: The master's certname.
     """

@@ -45,10 +45,10 @@ class _Parcel:
 
 class OwnStoreClient(PuppetDbClient):
     """
-    Asks the master's own store, and takes commands to it.
+    Queries the master's own store, and sends commands to it.
 
     Args:
-        waiting: The commands that may wait to be taken there; beyond that whoever delivers one waits.
+        waiting: The most pending commands; beyond that `deliver` waits.
     """
 
     def __init__(self, sessions: Sessions, *, producer: str, max_answer: int, waiting: int) -> None:
@@ -95,7 +95,7 @@ class OwnStoreClient(PuppetDbClient):
         return PuppetError("The master's own store could not answer", hint="See the master's log.")
 
     async def deliver(self, make: Callable[[], PuppetDbCommand]) -> None:
-        """Have a command taken to the store after all that were delivered before; return when there is room for it among them."""
+        """Queue a command for the store, after all earlier ones; return when the queue has space for it."""
         await self._accept(make)
 
     async def submit(self, command: PuppetDbCommand) -> str | None:

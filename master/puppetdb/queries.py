@@ -1,4 +1,4 @@
-"""What a compilation asks a PuppetDB: exported resources, and queries of the function puppetdb_query."""
+"""The queries of a compilation to a PuppetDB: exported resources, and the function puppetdb_query."""
 
 from __future__ import annotations
 

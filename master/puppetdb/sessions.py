@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Sessions(Protocol):
-    """Where a client gets its connections from; a store on this host may be reached by other ones than TLS."""
+    """The source of a client's connections; a store on this host may be reached without TLS."""
 
     def lend(self) -> AbstractAsyncContextManager[aiohttp.ClientSession]:
         """Lend a session for one request; ConfigError when there can be none."""

@@ -1,4 +1,4 @@
-"""The termini that keep facts, catalogs and nodes in a PuppetDB."""
+"""The termini that store facts, catalogs and nodes in a PuppetDB."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OPERATORS = {"eq": "=", "gt": ">", "lt": "<", "ge": ">=", "le": "<="}
 
 
 class StorableCatalog(Catalog):
-    """A catalog with what a PuppetDB gets of it, packed (see `catalog.stored_catalog`); empty when it is not to be stored."""
+    """A catalog with its packed form for a PuppetDB (see `catalog.stored_catalog`); empty when it will not be stored."""
 
     stored: bytes = b""
 
@@ -99,7 +99,7 @@ def _condition(name: str, value: Option) -> list[Any]:
 
 
 class PuppetDbCatalogs(Terminus[Catalog]):
-    """What a PuppetDB gets of each catalog; nothing is found there, so that it can be a cache."""
+    """Sends each catalog to a PuppetDB; it finds nothing, so that it can be a cache."""
 
     def __init__(self, client: PuppetDbClient, *, now: Callable[[], datetime] = utc_now) -> None:
         self.client = client
@@ -131,7 +131,7 @@ def catalog_command(certname: str, stored: bytes, rest: Mapping[str, Any], when:
 
 
 class PuppetDbNodes(Terminus[Node]):
-    """Nodes, of which a PuppetDB knows only whether they are active."""
+    """Nodes; a PuppetDB only knows whether they are active."""
 
     def __init__(self, client: PuppetDbClient, *, now: Callable[[], datetime] = utc_now) -> None:
         self.client = client

@@ -1,1 +1,1 @@
-"""Report processors: what a master does with each report it gets."""
+"""Report processors: the actions of a master on each report."""

@@ -46,7 +46,7 @@ class Processor(Protocol):
     async def process(self, report: Report) -> None: ...
 
     async def forget(self, host: str) -> bool:
-        """Remove what is kept of a host; whether there was anything."""
+        """Remove the stored data of a host; return whether there were any."""
 
 
 Render = Callable[[Report], bytes]
@@ -217,5 +217,5 @@ class Processed(Terminus[Report]):
         return None
 
     async def destroy(self, request: Request[Report]) -> object:
-        """Delete what the processors keep of a host; return the names of those that had something."""
+        """Delete the processors' data of a host; return the names of those that had some."""
         return [name for name, processor in self.processors.items() if await processor.forget(request.key)]

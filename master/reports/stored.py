@@ -39,7 +39,7 @@ class LatestReport:
     file: str = ""
 
     def is_silent(self, now: datetime, seconds: float) -> bool:
-        """Return whether nothing has come from the node for so long."""
+        """Return whether the node has sent nothing for this time."""
         return self.received is None or (now - self.received).total_seconds() > seconds
 
 
@@ -71,7 +71,7 @@ def newest_report(folder: Path) -> Path | None:
 
 
 def read_latest_report(node: str, file: Path) -> LatestReport:
-    """Read the fields of a report that stand in lines of their own, and nothing else of it. Blocks."""
+    """Read only those fields of a report that are on lines of their own. Blocks."""
     fields: dict[str, str] = {}
     try:
         with file.open("rb") as lines:

@@ -1,1 +1,1 @@
-"""What a master does beside its requests: conditions and expiry checks, revocation lists, folders, the audit of refusals, the hard end."""
+"""A master's background work: conditions and expiry checks, revocation lists, folders, the audit of refusals, the hard end."""

@@ -196,7 +196,7 @@ def store_crls(files: TrustFiles, pem: bytes, now: datetime) -> bool:
     """
     Replace the lists on disk by the CA's; return whether they differ. Blocks.
 
-    The file gets the present time in any case, which tells `--check` when the CA last answered. A list that was not sent stays:
+    The file always gets the present time, from which `--check` knows when the CA last answered. A list that was not sent stays:
     that of a CA above an intermediate, for example, which somebody has copied there.
 
     Raises:

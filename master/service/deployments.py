@@ -27,10 +27,10 @@ Deploy = Callable[[str, str], Awaitable[str]]
 @dataclass(eq=False, repr=False)
 class DeploymentQueue:
     """
-    The queue of deployments: one runs at a time, and of one environment one waits, for what was asked last.
+    The queue of deployments: one runs at a time, and each environment has at most one pending, the latest.
 
     Args:
-        deploy: Deploys a ref to an environment, or removes it; returns what the environment is then, and raises PuppetError.
+        deploy: Deploys a ref to an environment, or removes it; returns the environment's new state, and raises PuppetError.
         most: How many may wait.
     """
 
@@ -41,11 +41,11 @@ class DeploymentQueue:
 
     def add(self, environment: str, ref: str) -> None:
         """
-        Have a branch deployed to an environment, or with '' the environment removed if its branch is gone.
+        Queue the deployment of a branch to an environment, or with '' the environment's removal if its branch was removed.
 
         Raises:
-            Conflict: Another branch waits for the environment.
-            Unavailable: Too many wait.
+            Conflict: Another branch is pending for the environment.
+            Unavailable: Too many are pending.
         """
         key = environment, not ref
         waiting = self._waiting.get(key, ref)
@@ -60,7 +60,7 @@ class DeploymentQueue:
         self._added.set()
 
     async def work(self) -> None:
-        """Deploy what was added, for ever."""
+        """Carry out queued deployments, forever."""
         while True:
             await self._added.wait()
             while self._waiting:

@@ -1,4 +1,4 @@
-"""The end of a master that was told to stop and cannot, because of a thread that nothing interrupts or a parse that does not return."""
+"""The end of a master that cannot stop, because of a thread that cannot be interrupted or a parse that does not return."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _POOL = Path(concurrent.futures.thread.__file__)
 
 class HardEnd:
     """
-    Ends the process at a time, whatever its threads do.
+    Ends the process at a given time, even if its threads hang.
 
     Args:
         log_queues: The queues that are written out before the end, within a second.
@@ -44,7 +44,7 @@ class HardEnd:
         self._thread: threading.Thread | None = None
 
     def arm(self, seconds: float) -> None:
-        """End the process in so many seconds; a second call changes the time. Must be called in the main thread."""
+        """End the process in this many seconds; a second call changes the time. Must be called in the main thread."""
         self.disarm()
         self._disarmed = threading.Event()
         # A thread that holds the interpreter's lock lets no other one run. The kernel needs none.

@@ -51,10 +51,10 @@ class OriginsFile:
 
     def read(self) -> LastCatalogs | None:
         """
-        Return what the file says; None when there is none. Blocks.
+        Return the contents of the file; None when there is none. Blocks.
 
         Raises:
-            BadData: It cannot be read as what a master writes.
+            BadData: It does not have the master's format.
         """
         try:
             text = self.path.read_bytes()

@@ -60,7 +60,7 @@ class StoreProcess:
         self._silent_since = self.clock()
 
     def _enter(self, state: StoreState, problem: str = "") -> None:
-        """Change the state, and wake all who wait for that."""
+        """Change the state, and wake all tasks that wait for it."""
         if self.state == "listening":
             self._silent_since = self.clock()
         self.state, self.problem = state, problem
@@ -72,7 +72,7 @@ class StoreProcess:
             await self._state_changed.wait()
 
     async def wait_until_open(self, seconds: float = OPEN_TIMEOUT) -> None:
-        """Wait until the store answers or could not be started, so that the first agents find it; no longer than so many seconds."""
+        """Wait until the store answers or could not be started, so that the first agents find it; at most this many seconds."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._wait_for("listening", "ended"), seconds)
 

@@ -106,7 +106,7 @@ class CaOcsp(_OfCa[Ocsp]):
 
 
 class NoCa(Terminus[M]):
-    """The terminus that stands for all of these on a master that is not the CA."""
+    """The terminus that replaces all of these on a master that is not the CA."""
 
     async def find(self, request: Request[M]) -> M | None:
         raise self._no()

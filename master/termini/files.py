@@ -50,7 +50,7 @@ class MetadataServer(Terminus[FileMetadata]):
         return self.server.allowed(request)
 
     def options_of(self, request: Request[FileMetadata]) -> MetadataOptions:
-        """Return what the options ask for, with the defaults of the client's dialect."""
+        """Return the parsed options, with the defaults of the client's dialect."""
         legacy = request.dialect is not None and request.dialect.wraps
         options = MetadataOptions.of(
             request,
@@ -105,7 +105,7 @@ class MetadataServer(Terminus[FileMetadata]):
         return listing.entries
 
     def _name_unserved(self, request: Request[FileMetadata], listing: MetadataListing) -> None:
-        """Log what is left out, each path once; tell it to an agent that asks."""
+        """Log omitted paths, each once, and report them to an agent that asks."""
         for root, name in listing.unserved:
             path = quoted_for_log(f"{root}/{name}", 4096)
             if path not in self._named_unserved and len(self._named_unserved) < MAX_NAMED:
@@ -143,7 +143,7 @@ class ContentServer(Terminus[FileContent]):
 
 class VersionedContent(Terminus[StaticFileContent]):
     """
-    The contents of modules' files at a version of the code, as the site's program prints them; without one, as `puppet deploy` keeps them.
+    The contents of modules' files at a version of the code, from the site's program, or else from the versions of `puppet deploy`.
 
     Args:
         root_of: Returns the folder of an environment; NotFound.
@@ -166,7 +166,7 @@ class VersionedContent(Terminus[StaticFileContent]):
         return StaticFileContent(name=request.key, chunks=lambda: file(request.environment, code_id, request.key))
 
     def _open_kept(self, environment: str, code_id: str, path: str) -> FileBytes:
-        """Return a file of a version that is kept, open; NotFound."""
+        """Return an open file of a stored version; raise NotFound."""
         version = find_version(self.root_of(environment), code_id)
         if version is None:
             hint = "puppet deploy stores versions; other tools need code_id_command and code_content_command."

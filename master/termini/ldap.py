@@ -78,7 +78,7 @@ class Ldap(Terminus[Node]):
 
     @contextmanager
     def _connect(self) -> Iterator[Any]:
-        """Return a connection on which the user is known; PeerNotTrusted: the server is not, and has been told nothing."""
+        """Return a connection with the user logged in; raise PeerNotTrusted, before anything is sent, when the server is not trusted."""
         refused: list[ssl.SSLError] = []
         connection = self._connection(refused.append)
         try:
@@ -97,7 +97,7 @@ class Ldap(Terminus[Node]):
             connection.strategy.close()  # ldap3 would send an unbind first, which fails where TLS has failed
 
     def _connection(self, refused: Callable[[ssl.SSLError], None]) -> Any:
-        """Return a connection that is not open yet; `refused` gets what is wrong with the server's TLS."""
+        """Return a connection that is not open yet; `refused` gets the fault of the server's TLS."""
         ldap3 = self._ldap3
         seconds = math.ceil(self.timeout)
 

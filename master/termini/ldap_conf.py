@@ -1,4 +1,4 @@
-"""Which LDAP servers this machine trusts: ldap.conf and its companions, as OpenLDAP's own clients read them. Source: ldap.conf(5)."""
+"""The LDAP servers that this machine trusts: ldap.conf and its companions, as OpenLDAP's own clients read them. Source: ldap.conf(5)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ HINT = (
 @dataclass(frozen=True, slots=True)
 class LdapTrust:
     """
-    Which certificates of LDAP servers are trusted; without `authorities` and `folder`, those that the system trusts.
+    The trusted certificates of LDAP servers; without `authorities` and `folder`, those that the system trusts.
 
     Attributes:
-        demanded: Whether certificates are checked at all.
-        source: Where that is configured.
+        demanded: True: certificates are checked.
+        source: The place of this configuration.
     """
 
     authorities: Path | None = None
@@ -67,7 +67,7 @@ class LdapTrust:
 
 
 def _options(environ: Mapping[str, str], system: Sequence[Path]) -> Iterator[tuple[str, str, str]]:
-    """Yield (option, value, where it stands), the most important last. Files in the current folder (whose are they?) do not count."""
+    """Yield (option, value, place), the most important last. Files in the current folder do not count, because it may be another user's."""
     if "LDAPNOINIT" in environ:
         return
     for file in _files(environ, system):

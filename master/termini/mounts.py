@@ -122,7 +122,7 @@ class FileServer:
     Args:
         matcher: Returns whether (allow, deny, client) match; None when no pattern does.
         filetimeout: Seconds between two checks of the configuration.
-        root: Returns the folder of an environment, which stands for its modules when there are none.
+        root: Returns the folder of an environment, which represents its modules when there are none.
         generation: Returns a value that changes when the configuration has to be checked at once.
         runs: Knows the version of the environment that a client's run uses; None: there is one version only.
     """

@@ -1,4 +1,4 @@
-"""What is stored in files of ours, of which large ones are parsed by processes of their own."""
+"""Data in our own files; large files are parsed by separate processes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ log = logging.getLogger("puppet.indirector")
 
 async def read_stored(files: FilePerKey[M], key: str, parsers: ParsePool | None) -> M | None:
     """
-    Return what is stored under a key; None when nothing is, or what does not parse, with a warning.
+    Return the value stored under a key; None when there is none, or, with a warning, when it does not parse.
 
-    To read a large file here would hold up all that the master does.
+    Reading a large file here would block the whole master.
 
     Args:
         files: A Yaml or Json terminus.

@@ -1,7 +1,7 @@
 """
 Data of the site's programs about a node, for `$trusted['external']` (the setting trusted_external_command).
 
-They are run without a shell, with a deadline and a bound on what they print, once for each compile.
+They are run without a shell, with a deadline and a limit on their output, once for each compile.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TrustedExternal:
     Args:
         timeout: Seconds for one program.
         most: Bytes that one program may print.
-        at_once: How many programs may run at a time.
+        at_once: The most programs at a time.
     """
 
     path: Path | None
@@ -49,7 +49,7 @@ class TrustedExternal:
 
     async def about(self, name: str) -> Mapping[str, Any]:
         """
-        Return what the programs say of a node, for a folder by the programs' names without suffix; {} without the setting.
+        Return the programs' data on a node, for a folder by the programs' names without suffix; {} without the setting.
 
         Raises:
             PuppetError: A program fails or prints no JSON object, or two have one name. No catalog must be compiled without the data.

@@ -24,9 +24,9 @@ class FileTree:
     """
     A place with files.
 
-    Confined: paths and links lead nowhere but below `root`, each step is taken from an open directory, so nothing swapped
-    in between leads out, and a file is read only up to its size when it was opened. Not confined: an
-    administrator's local path, with links as the system follows them.
+    Confined: paths and links lead nowhere but below `root`, each step is taken from an open directory, so nothing swapped in between leads
+    out, and a file is read only up to its size when it was opened. Not confined: an administrator's local path, with links as the system
+    follows them.
     """
 
     root: Path

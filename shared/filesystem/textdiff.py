@@ -51,8 +51,8 @@ class Differ:
         """
         Return the output of the program for two open files; b'' when they are alike.
 
-        The program gets the descriptors, not names, so it compares exactly the opened files. More than
-        `max_output` bytes or `timeout` seconds: cut, with a line that says so.
+        The program gets the descriptors, not names, so it compares exactly the opened files. More than `max_output` bytes or `timeout`
+        seconds: cut, with a line that says so.
 
         Args:
             labels: The names of the two files in the output's header (GNU diff only).

@@ -56,8 +56,8 @@ class FilePerKey(Terminus[M]):
     """
     One file a key, `<root>/<key><suffix>`, in the model's raw form; a base for other forms.
 
-    `mode` is the file's, `folder_mode` the root's, which is made at the first save. A file that does not
-    parse counts as missing, with a warning: it is replaced at the next save.
+    `mode` is the file's, `folder_mode` the root's, which is made at the first save. A file that does not parse counts as missing, with a
+    warning: it is replaced at the next save.
     """
 
     indirection: Indirection[M]
@@ -230,8 +230,8 @@ class ExecTerminus(Terminus[M]):
     """
     A terminus that runs an external program: `command` plus the key as its last argument, no shell.
 
-    A base: `instance(key, output)` makes the model from the output; no output means that there is no instance. A failure
-    is an error, never an empty answer.
+    A base: `instance(key, output)` makes the model from the output; no output means that there is no instance. A failure is an error, never
+    an empty answer.
     """
 
     def __init__(

@@ -22,9 +22,9 @@ def use_single_malloc_arena() -> None:
     """
     Make all threads allocate memory from one heap; call it before there are any threads.
 
-    glibc gives each thread a heap of its own, which leaves freed blocks scattered over all heaps: of a master
-    with 20 MB in use another 30 MB after some 200,000 requests. Python's threads hardly ever ask at the same time. What is
-    large comes from the system and goes back there, however often it is asked for, and leaves no holes.
+    glibc gives each thread a heap of its own, which leaves freed blocks scattered over all heaps: of a master with 20 MB in use another 30
+    MB after some 200,000 requests. Python's threads hardly ever ask at the same time. What is large comes from the system and goes back
+    there, however often it is asked for, and leaves no holes.
     """
     mallopt = _of_glibc("mallopt")
     mallopt(_M_ARENA_MAX, 1)

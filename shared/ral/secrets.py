@@ -1,9 +1,8 @@
 """
 Keeps Sensitive values out of messages: code that builds a message does not have to consider it.
 
-Messages of a failure quote values in ways that cannot be listed completely: whole, in part, escaped, split into words. So a failure's
-text is searched for any piece of the values, and is left out as a whole when it has one (`hide`). Every line of a run has the values
-themselves
+Messages of a failure quote values in ways that cannot be listed completely: whole, in part, escaped, split into words. So a failure's text
+is searched for any piece of the values, and is left out as a whole when it has one (`hide`). Every line of a run has the values themselves
 replaced once more before it leaves (`mask`), but no value that could be a word of any sentence.
 """
 

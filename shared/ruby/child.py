@@ -166,8 +166,7 @@ class RubyChild:
         """
         Return the answer to a question, after answering the questions that the process asks first.
 
-        Both sides number their questions, and an answer has the number of its question. Any exception, compile_timeout included, may
-        come
+        Both sides number their questions, and an answer has the number of its question. Any exception, compile_timeout included, may come
         before the answer and would leave it to the next question. So each ends the process.
 
         Args:

@@ -1,8 +1,8 @@
 """
 The two dialects of the wire: of Puppet 3.x (scheme A) and of 4 to 8 (scheme B).
 
-A dialect knows the formats, how an object is wrapped, and the version that it claims. It is chosen where a path is
-parsed, or by what a server answers, and then passed along: no other code depends on the scheme.
+A dialect knows the formats, how an object is wrapped, and the version that it claims. It is chosen where a path is parsed, or by what a
+server answers, and then passed along: no other code depends on the scheme.
 """
 
 from __future__ import annotations

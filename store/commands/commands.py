@@ -177,8 +177,7 @@ class CommandWriter(Protocol):
         Stale or already stored data change nothing and are not an error. DatabaseUnavailable means that a later attempt may succeed;
         any other error is a fault of one of the commands, and the caller finds out which by trying them one by one.
 
-        Unfinished says that one of the commands is too large for one transaction. Given alone, again and again, it is carried out in
-        parts,
+        Unfinished says that one of the commands is too large for one transaction. Given alone, again and again, it is carried out in parts,
         of which nobody sees anything before the last one. Commands of other nodes may be given in between.
         """
         ...

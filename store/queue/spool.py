@@ -59,8 +59,7 @@ class Spool:
     """
     A queue in a folder, for one process at a time.
 
-    Commands come out in the order in which they were added, independent of the clock. A command leaves the disk when it is removed;
-    what a
+    Commands come out in the order in which they were added, independent of the clock. A command leaves the disk when it is removed; what a
     killed process took and did not remove comes out again, so that each command comes out at least once.
     """
 

@@ -1,8 +1,8 @@
 """
 Types from text: `Optional[String[1]]`.
 
-One small parser for the language's type expressions: names, brackets, literals, arrays and hashes.
-Used for function signatures, `PuppetType.new`, lookup options and data; manifests go through the compiler itself.
+One small parser for the language's type expressions: names, brackets, literals, arrays and hashes. Used for function signatures,
+`PuppetType.new`, lookup options and data; manifests go through the compiler itself.
 """
 
 from __future__ import annotations

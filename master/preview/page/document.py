@@ -1,5 +1,5 @@
 """
-Writes the page: its program and style are files beside this one, its data is the result of the preview.
+Writes the page: its program and style are files in this folder, its data is the result of the preview.
 
 The program builds all that it shows from text, never from markup, and the page's own policy lets nothing else run and nothing be
 loaded: what manifests, facts and diffs contain is shown, whatever it is.

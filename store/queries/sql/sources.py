@@ -58,8 +58,8 @@ class EntitySource:
     """
     The rows of an entity.
 
-    `node` is the row's node, where it has one; `report`, `event` and `path` are the keys of its report, its
-    event and the path of its leaf. `named` has the objects that the fields name, as far as these are in tables of their own.
+    `node` is the row's node, where it has one; `report`, `event` and `path` are the keys of its report, its event and the path of its leaf.
+    `named` has the objects that the fields name, as far as these are in tables of their own.
     """
 
     tables: FromClause
