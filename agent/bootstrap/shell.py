@@ -51,7 +51,7 @@ MAX_STEPS = 100  # between two waits; more steps are a fault of the sequence
 @dataclass(eq=False, repr=False)
 class Bootstrap:
     """
-    Brings an ssldir to the point where a verified connection can be made.
+    Prepares an ssldir for a verified connection.
 
     Args:
         site: The server of the CA.
@@ -74,11 +74,11 @@ class Bootstrap:
 
     async def run(self) -> Verifier:
         """
-        Return the verifier for further connections: which servers to trust, and which certificate to show.
+        Return the verifier for further connections: the trusted servers, and the certificate to present.
 
         Raises:
             NoCertificate: there is none, and the time to wait for one is over or zero.
-            PeerNotTrusted: the CA or our own certificate cannot be used; the message says what to do.
+            PeerNotTrusted: the CA or our own certificate cannot be used; the message has a remedy.
             PeerError, OSError: the CA or the disk failed.
             Unavailable: another process holds the lock.
         """
@@ -305,7 +305,7 @@ class Bootstrap:
     async def _refresh(
         self, what: str, path: Path, ask: Callable[[Mapping[str, str]], Awaitable[Answer]], save: Callable[[bytes], None]
     ) -> None:
-        """Save what the CA has newer than the file at `path`; on any failure the old one stays in use."""
+        """Save the CA's data if they are newer than the file at `path`; on any failure the old file stays in use."""
         have = await asyncio.to_thread(path.stat)
         since = {"If-Modified-Since": formatdate(have.st_mtime, usegmt=True)}
         try:

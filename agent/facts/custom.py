@@ -19,7 +19,7 @@ log = logging.getLogger("puppet.facts")
 
 
 def load_file(path: Path) -> list[Declaration]:
-    """Return the facts that a file declares, in order. The file runs in a fresh module; ConfigError says what failed in it, and where."""
+    """Return the facts that a file declares, in order. The file runs in a fresh module; raise ConfigError with the fault and its place."""
     from shared import pluginfiles
 
     name = f"puppet_facts_{path.stem}"

@@ -87,7 +87,7 @@ Resolvers = Sequence[Callable[[Host], dict[str, Any]]]
 
 
 async def gather(host: Host, sources: FactSources, core: Resolvers = CORE) -> dict[str, Any]:
-    """Return the facts by name, sorted, as Puppet takes them over from Facter: what is nothing inside a structure is an empty text."""
+    """Return the facts by name, sorted, as Puppet gets them from Facter: a missing value inside a structure is an empty text."""
     facts: dict[str, Any] = _sanitize(await resolve(host, sources, core))
     return facts
 

@@ -88,7 +88,7 @@ def _without(value: Any, path: list[str]) -> Any:
 
 
 def read_conf(path: Path) -> FacterConf:
-    """Return what the file sets; without the file, nothing. A file that cannot be read is a warning. Blocks."""
+    """Return the settings in the file; without the file, none. A file that cannot be read causes a warning. Blocks."""
     try:
         text = path.read_text("utf-8")
         from shared.data import hocon
@@ -102,7 +102,7 @@ def read_conf(path: Path) -> FacterConf:
 
 
 def parse_conf(data: Any) -> FacterConf:
-    """Return what the parsed file sets; BadData when it does not have the form of facter.conf."""
+    """Return the settings in the parsed file; raise BadData when it does not have the form of facter.conf."""
     section = data.get("facts", {}) if isinstance(data, dict) else {}
     own = data.get("fact-groups", {}) if isinstance(data, dict) else {}
     everything = data.get("global", {}) if isinstance(data, dict) else {}
@@ -154,7 +154,7 @@ class FactCache:
         self.stale: dict[str, tuple[str, ...]] = {}
 
     def load(self) -> dict[str, Any]:
-        """Return the cached facts that are young enough; afterwards `stale` has the groups that have to be stored. Blocks."""
+        """Return the cached facts that have not expired; afterwards `stale` has the groups that have to be stored. Blocks."""
         cached: dict[str, Any] = {}
         for group, ttl in self.conf.ttls.items():
             path = self.folder / group
@@ -170,7 +170,7 @@ class FactCache:
         return cached
 
     def store(self, facts: Mapping[str, Any]) -> None:
-        """Write the groups that were not young enough, and remove files of groups without a ttl. A full disk is a warning. Blocks."""
+        """Write the groups that had expired, and remove files of groups without a ttl. A full disk causes a warning. Blocks."""
         for group, names in self.stale.items():
             cached = {name: facts[name] for name in names if name in facts}
             try:

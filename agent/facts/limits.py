@@ -66,5 +66,5 @@ class SoftLimits:
 
 
 def _text(value: Any) -> str:
-    """Return a value as Ruby would write it, of which only the length counts."""
+    """Return a value in Ruby's form; only its length is used."""
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

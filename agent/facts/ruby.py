@@ -1,4 +1,4 @@
-"""Custom facts in Ruby: the files that have them, and what runs them."""
+"""Custom facts in Ruby: the files with facts, and the resolver that runs them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAME = re.compile(r"""(?:Facter\.|^[ \t]*)(?:add|define_fact)\s*(?:\(\s*)?(?::[
 @dataclass(frozen=True, slots=True)
 class RubyFactRequest:
     """
-    The facts in Ruby that are to be found out, and those that are known before.
+    The facts in Ruby to resolve, and those that are already known.
 
     Attributes:
         files: files in Ruby, in the order in which they count.
@@ -52,7 +52,7 @@ RubyFactRunner = Callable[[RubyFactRequest], Awaitable[dict[str, Any]]]
 
 
 def ruby_only(directories: Sequence[Path]) -> list[Path]:
-    """Return the files in Ruby without a Python file of the same name beside them or in another directory. Blocks."""
+    """Return the files in Ruby that have no Python file of the same name in their directory or another one. Blocks."""
     ruby = [path for folder in directories if folder.is_dir() for path in sorted(folder.glob("*.rb"))]
     python = {path.stem for folder in directories if folder.is_dir() for path in folder.glob("*.py")}
     return [path for path in ruby if path.stem not in python]

@@ -1,4 +1,4 @@
-"""Blocking code with a deadline, in a thread that cannot keep the process from ending."""
+"""Blocking code with a deadline, in a thread that cannot prevent the process from exiting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 async def run_in_thread(work: Callable[[], T], *, seconds: float, name: str) -> T:
     """
-    Return the result of `work`; TimeoutError after `seconds`, else whatever it raises.
+    Return the result of `work`; raise TimeoutError after `seconds`, or the exception of `work`.
 
     It runs in a daemon thread, not in the loop's pool: one that hangs (a name server, a dead mount) is abandoned and ends with the process.
     """

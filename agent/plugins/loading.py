@@ -1,4 +1,4 @@
-"""Types and providers in Python that modules bring, for one run."""
+"""Types and providers of modules in Python, for one run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Plugins:
     Attributes:
         folders: The directories of modules' plugins.
         types: The built-in types, and those of `folders` that the catalog uses, by name.
-        replaced: The built-in types in whose place stands a module's; see `replaced_types`.
+        replaced: The built-in types that a module's replaces; see `replaced_types`.
         broken: The types that the catalog uses and that could not be loaded, with their errors.
     """
 
@@ -66,7 +66,7 @@ class Plugins:
         return run_providers
 
     def close(self) -> None:
-        """End what was started for the run. Blocks for a moment."""
+        """End the processes that were started for the run. Blocks for a moment."""
         if self.ruby is not None:
             self.ruby.close()
 
@@ -78,7 +78,7 @@ def plugins_for(catalog: Catalog, folders: Sequence[Path], log: RunLog, ruby: Ru
 
 def plugins_of(uses: Uses, folders: Sequence[Path], log: RunLog, ruby: RubyNeeds | None = None, catalog: Catalog | None = None) -> Plugins:
     """
-    Return the types that are used; the files in `folders` (like a module's `lib`) are executed anew. Blocks.
+    Return the used types; the files in `folders` (like a module's `lib`) are executed again. Blocks.
 
     A file that cannot be loaded is one error in `broken`, and in the log where there is no catalog. A built-in type counts before a
     module's, but for `replaced_types`; of a module's type in Python and in Ruby the one in Python.

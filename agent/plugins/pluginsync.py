@@ -188,11 +188,11 @@ class PluginSync:
 
     async def sync(self, mount: PluginMount) -> SyncResult:
         """
-        Make `mount.destination` equal to what the master has.
+        Make `mount.destination` equal to the master's mount.
 
         Raises:
             NotFound: the master has no such mount. TooLarge. PeerError. ConfigError: the destination is not a directory.
-            A single file that fails is logged and counted, and the others go on.
+            A single file that fails is logged and counted, and the others continue.
         """
         log.info("Retrieving %s", mount.label)
         source = unquote(mount.source)

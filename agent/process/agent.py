@@ -228,7 +228,7 @@ class Agent:
 
 
 def os_error_text(err: OSError) -> str:
-    """Return what the system says of a file, and what to do about a lack of rights."""
+    """Return the system's error about a file, with a remedy for missing permissions."""
     text = f"{err.strerror}: {err.filename}" if err.filename else str(err)
     return f"{text}. Run it as root (sudo)." if isinstance(err, PermissionError) else text
 

@@ -88,12 +88,12 @@ def public_directory_modes(settings: AgentSettings) -> dict[Path, int]:
 
 def secure_directories(directories: Iterable[Path], modes: Mapping[Path, int] = {}, *, euid: int | None = None) -> None:
     """
-    Create the directories that are missing; refuse those that another user could tamper with.
+    Create missing directories; refuse those that another user could tamper with.
 
     Args:
         modes: The modes of created directories that are not private.
     Raises:
-        ConfigError: names the directory and what is wrong with it. Nothing is repaired, as whoever prepared the directory may have
+        ConfigError: names the directory and the fault. Nothing is repaired, as whoever prepared the directory may have
             prepared its contents.
     """
     own_uid = os.geteuid() if euid is None else euid

@@ -85,7 +85,7 @@ def _day(days: int) -> str:
 
 
 def groups_that_list(user: str, entries: Iterable[grp.struct_group]) -> tuple[str, ...]:
-    """Return the names of the groups whose members include a user, each once; that it is somebody's primary group makes nobody a member."""
+    """Return the names of the groups whose members include a user, each once; a user is not a member of his primary group."""
     return tuple(dict.fromkeys(entry.gr_name for entry in entries if user in entry.gr_mem))
 
 

@@ -1,4 +1,4 @@
-"""What the providers of one run are made with."""
+"""The services with which the providers of one run are made."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Modules' types, providers and facts in Ruby, run by a program of ours in a process beside the agent; only where there is a `ruby`."""
+"""Modules' types, providers and facts in Ruby, run by our own program in a separate process; only if `ruby` is installed."""

@@ -1,8 +1,8 @@
 """
-Custom facts in Ruby, found out by a process of their own before the catalog is there.
+Custom facts in Ruby, resolved by a process of their own before the agent has a catalog.
 
-It is not the run's: facts can do anything, so that it may have to be ended, and it has no types. What kept it busy when it hung or
-died is left out, and another process goes on with the others.
+It is not the run's: facts can do anything, so that it may have to be killed, and it has no types. The fact that it was resolving when
+it hung or died is left out, and another process continues with the others.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def own_ruby(settings: RubyFactSettings) -> RubyFactRunner:
 
 @dataclass(slots=True)
 class _Work:
-    """What Ruby is busy with: a file that it reads, or a fact; `deadline` in seconds of the monotonic clock."""
+    """The current work of Ruby: reading a file, or a fact; `deadline` in seconds of the monotonic clock."""
 
     kind: str
     name: str
@@ -83,7 +83,7 @@ class _Work:
 
 @dataclass(slots=True)
 class RubyFacts:
-    """One request, and what was learned about facts that end the process."""
+    """One request, and the facts that have ended the process so far."""
 
     settings: RubyFactSettings
     request: RubyFactRequest
@@ -114,7 +114,7 @@ class RubyFacts:
             self._child.end()
 
     def _find_out(self) -> bool:
-        """Return whether all facts are found out, or cannot be; False: another process has to go on."""
+        """Return whether all facts are resolved, or cannot be; False: another process has to continue."""
         self._work.clear()
         try:
             with self._started() as child:
@@ -175,7 +175,7 @@ class RubyFacts:
 
     @contextmanager
     def _started(self) -> Iterator[RubyChild]:
-        """Yield a new process, whose group is ended on the way out; what it prints becomes debug lines."""
+        """Yield a new process, whose process group is killed at the end; its output becomes debug lines."""
         ours, theirs = os.pipe()
         try:
             environ = environment_for_ruby(self.request.environ, without=LOADING)
@@ -202,7 +202,7 @@ class RubyFacts:
             os.close(ours)
 
     def _log_output(self, descriptor: int, ended: threading.Event) -> None:
-        """Log what facts print, as far as their limit goes, until there is no more; a copy of the process may keep it open."""
+        """Log the output of facts, up to their limit, until it ends; a copy of the process may keep it open."""
         remaining = self.settings.logged
         while True:
             ready, _, _ = select.select([descriptor], [], [], 0.0 if ended.is_set() else 0.1)
@@ -255,7 +255,7 @@ class RubyFacts:
             self._work[-1].deadline += time.monotonic() - inner.began
 
     def _on_log(self, level: str, text: str, _source: str) -> None:
-        """Log a line: what a fact says, as far as its limit goes, and always that it failed."""
+        """Log a line: a fact's message, up to its limit, and always a failure."""
         failed = level == "failure"
         text = text[:LONGEST_LINE]
         if (level, text) in self._logged or (self._remaining <= 0 and not failed):

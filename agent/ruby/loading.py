@@ -28,7 +28,7 @@ def ruby_types(
     ruby: RubyProcess, names: Sequence[str], on_broken: Callable[[str, PuppetError], None]
 ) -> tuple[Mapping[str, type[RubyType]], ProviderFactories]:
     """
-    Return types in Ruby by name, and what makes their providers.
+    Return types in Ruby by name, and the factory of their providers.
 
     Args:
         on_broken: called with each type that cannot be used, and why.

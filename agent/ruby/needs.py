@@ -1,4 +1,4 @@
-"""What modules' Ruby may use of a run."""
+"""The services of a run that modules' Ruby may use."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ELSEWHERE = "/opt/puppetlabs/puppet/bin:/usr/local/bin"  # where a ruby may be,
 @dataclass(frozen=True, slots=True)
 class RubyNeeds:
     """
-    What a run gives to modules' Ruby.
+    The services that a run offers to modules' Ruby.
 
     Attributes:
         facts: the run's.
@@ -63,7 +63,7 @@ class RubyNeeds:
     def of(
         cls, settings: AgentSettings, facts: Mapping[str, Any], sources: Sources | None = None, stop: Callable[[], bool] = lambda: False
     ) -> RubyNeeds:
-        """Return what the settings of a run say; `sources` returns what fetches files, over the event loop that is running."""
+        """Return the services according to the settings of a run; `sources` returns the file sources, over the running event loop."""
         ruby = RubySettings(ruby_program(settings), settings.ruby_timeout, settings.ruby_answer, settings.ruby_memory)
         if sources is None:
             return cls(ruby, facts, settings)

@@ -33,11 +33,11 @@ FACTER_VERSION = "4.3.0"  # the version of Facter that modules see
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """
-    What modules' Ruby may ask about the run.
+    The questions about the run that modules' Ruby may ask.
 
     Attributes:
         fact: returns a fact's value by its name; None: there is none.
-        find_out: returns the value that the file of a fact in Ruby gives now; blocks.
+        find_out: returns the present value of a fact from its file in Ruby; blocks.
         facts: returns all.
         setting: returns a setting by its name; raises PuppetError for one that may not be read.
         file: returns the bytes of a file by its source; None: there is none.
@@ -66,8 +66,8 @@ class RubyReport:
     An error that Ruby raised.
 
     Attributes:
-        lacks: what it would take and only Puppet's own Ruby has.
-        wrapped: what the log says of the errors it was made of.
+        lacks: the missing part, which only Puppet's own Ruby has.
+        wrapped: the log's text about the errors that it wraps.
     """
 
     message: str
@@ -185,7 +185,7 @@ class RubyProcess:
             self._caught = False
 
     def close(self) -> None:
-        """End the process, and start no other, whoever asks."""
+        """End the process, and never start another one."""
         self._closed = True
         if self._child is not None:
             self._child.end()
@@ -241,7 +241,7 @@ class RubyProcess:
         return next(self._numbers)
 
     def remember(self, number: int, data: dict[str, Any]) -> RubyResource:
-        """Keep a resource's data, for a process that is started anew."""
+        """Store a resource's data, for a process that is restarted."""
         entry = self._resources[number] = RubyResource(number, data)
         return entry
 
@@ -269,7 +269,7 @@ class RubyProcess:
         self.write(level, text, source)
 
     def write(self, level: str, text: str, source: str) -> None:
-        """Log a line of Ruby's; `source`: a resource's number and perhaps an attribute, or whatever else it is, '' for Puppet."""
+        """Log a line of Ruby's; `source`: a resource's number and perhaps an attribute, or another text, '' for Puppet."""
         number, _, attribute = source.partition(" ")
         entry = self._resources.get(int(number)) if number.isdecimal() else None
         if entry is not None and entry.resource is not None and entry.resource.surroundings is not None:
@@ -337,7 +337,7 @@ class RubyProcess:
         return next((found for found in self._on_resources() if Ref(found["type"], found["title"]) == wanted), None)
 
     def _on_assign(self, type_name: str, title: str, attribute: str, value: Any) -> None:
-        """Set an attribute of another resource of the run, as a provider may before its turn comes."""
+        """Set an attribute of another resource of the run, as a provider may before that resource is evaluated."""
         wanted = Ref(type_name, title)
         known = (entry.resource for entry in self._resources.values() if entry.resource is not None)
         live = next((found for found in (resource.find(wanted) for resource in known) if found is not None), None)

@@ -28,7 +28,7 @@ class RubyParam(Param[Any]):
 
 
 class RubyProperty(Property[Any]):
-    """A property of a type in Ruby; what it compared and says is with the resource, since the provider asked for it."""
+    """A property of a type in Ruby; its comparison and its messages are stored with the resource, because the provider requested them."""
 
     ruby_patterns: Sequence[str] = ()
 
@@ -213,7 +213,7 @@ def _without_markers(value: Any) -> Any:
 
 
 def declared_type(ruby: RubyProcess, name: str, data: Mapping[str, Any]) -> type[RubyType]:
-    """Return a type for what Ruby says about its declaration."""
+    """Return a type from Ruby's description of its declaration."""
     members: dict[str, Any] = {"__doc__": data["doc"], "__module__": __name__, "ruby": ruby, "_prepared": {}}
     members |= {"own_titles": bool(data["titles"]), "checked": bool(data["checked"])}
     for attribute in data["attributes"]:

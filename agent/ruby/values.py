@@ -29,10 +29,10 @@ def dump_value(value: Any) -> Any:
 
 def load_value(data: Any) -> Any:
     """
-    Return the value that JSON data from Ruby stands for.
+    Return the value of JSON data from Ruby.
 
     Raises:
-        ResourceError: it stands for none.
+        ResourceError: it is not that of a value.
     """
     if isinstance(data, list):
         return [load_value(item) for item in data]

@@ -128,7 +128,7 @@ class RunLock:
 
 
 class DisabledLock:
-    """The file whose presence keeps the agent from running: `{"disabled_message": why}`."""
+    """The file whose presence disables the agent: `{"disabled_message": why}`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -352,7 +352,7 @@ class Retrieval:
 
     async def _sync_plugins(self, *, first: bool) -> str:
         """
-        Sync the plugins; return what was fetched and removed, in words.
+        Sync the plugins; return a description of the copied and removed files.
 
         Raises:
             PuppetError: a file could not be fetched, and this is neither ignored nor may an older catalog be applied instead.

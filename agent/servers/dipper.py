@@ -1,4 +1,4 @@
-"""Filebuckets, which keep replaced contents: local ones, and those of servers over the indirection `file_bucket_file`."""
+"""Filebuckets, which store replaced contents: local ones, and those of servers over the indirection `file_bucket_file`."""
 
 from __future__ import annotations
 

@@ -345,7 +345,7 @@ class HttpClient:
         return StreamedAnswer(response, self)
 
     def raise_peer_error(self, err: BaseException, where: str) -> NoReturn:
-        """Raise the error that tells a person what to do, in place of a library's error."""
+        """Raise an error with a remedy in place of a library's error."""
         refused = refusal_of(err)
         if refused:
             raise PeerNotTrusted(f"{where} refused the TLS connection: {refused[0]}", hint=refused[1]) from err
@@ -394,7 +394,7 @@ class HttpClient:
             )
 
     async def _distrust(self, site: Site, err: aiohttp.ClientConnectorCertificateError) -> PeerNotTrusted:
-        """Return what is wrong with the server's certificate. It is read once more, as OpenSSL's error does not say whose it is."""
+        """Return the fault of the server's certificate. It is read once more, because OpenSSL's error does not have its name."""
         cause = err.certificate_error
         text = getattr(cause, "verify_message", "") or str(cause)
         fallback = PeerNotTrusted(f"certificate verify failed [{text}] for {site}")

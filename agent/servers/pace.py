@@ -1,4 +1,4 @@
-"""Limits of size and of slowness for bodies, so that no server can fill a node's disk or keep it waiting forever."""
+"""Limits of size and of slowness for bodies, so that no server can fill a node's disk or delay it forever."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Bounds:
     Attributes:
         size: The most bytes of a content that goes to disk.
         rate: The least bytes a second, over each `window` seconds; 0: no limit.
-        seconds: The longest time that a server may keep us waiting in all; 0: no limit.
+        seconds: The longest time that a body may take in all; 0: no limit.
     """
 
     size: int = 16 * 2**30

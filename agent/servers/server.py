@@ -26,7 +26,7 @@ Version = tuple[int, ...]
 
 
 def version_of(header: str | None) -> Version | None:
-    """Return (5, 3, 4) for `5.3.4`; None for what is not a version."""
+    """Return (5, 3, 4) for `5.3.4`; None for a text that is not a version."""
     match = re.match(r"(\d{1,4})(?:\.(\d{1,4}))?(?:\.(\d{1,4}))?", header or "")
     return tuple(int(part) for part in match.groups() if part is not None) if match else None
 

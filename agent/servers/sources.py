@@ -126,7 +126,7 @@ class SourceRouter:
 
     async def listing(self, source: str, options: MetadataOptions, *, legacy: bool = False) -> list[FileMetadata] | None:
         """
-        Return what `search` returns, before entries whose names nobody can ask for are left out.
+        Return the result of `search`, including the entries that it leaves out because their names cannot be requested.
 
         Args:
             legacy: Leave out the options that servers of 3.x do not know.

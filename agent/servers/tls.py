@@ -33,7 +33,7 @@ _WHILE_IMPORTING = {"SSL_CERT_FILE": os.devnull, "FROZENLIST_NO_EXTENSIONS": "1"
 @contextmanager
 def light_imports() -> Iterator[None]:
     """
-    Leave out of memory what is loaded when aiohttp is imported within this block, and no client here uses.
+    Prevent imports that aiohttp makes within this block and that no client here uses.
 
     aiohttp makes a default TLS context; reading some 140 certificates of the system's CAs, which this agent never trusts, took 30 of the
     120 ms of that import. The extension of frozenlist is the only one that needs C++'s library, of 1 MB; its class in Python does the same.
@@ -75,8 +75,8 @@ class Verifier:
     """
     The trust of a connection: the CA bundle, the CRLs, and the rules of certs.verify.
 
-    OpenSSL checks chain, dates and name in the handshake; `check` looks at revocation before a single byte of a request is sent.
-    `certificate` and `key` are what we show to the server, if anything.
+    OpenSSL checks chain, dates and name in the handshake; `check` tests revocation before a single byte of a request is sent.
+    `certificate` and `key` are our own, for servers that ask for them.
     """
 
     authorities: Path
@@ -108,7 +108,7 @@ class Verifier:
         return verify.TrustStore(bundles.certificates(self.authorities.read_bytes()), crls, revocation)
 
     def check(self, der: bytes, host: str, trust: TrustStore) -> None:
-        """Check the peer's certificate in every respect; raise NotVerified with the reference's words for what is wrong."""
+        """Check the peer's certificate in every respect; raise NotVerified with the reference's text."""
         from cryptography import x509
 
         from certs import verify

@@ -149,7 +149,7 @@ class WebSources:
     No client certificate is ever shown, as these servers are not the master.
 
     Args:
-        authority: A bundle of CAs that are trusted besides the system's own.
+        authority: A bundle of CAs that are trusted in addition to the system's own.
         trust_store: Another bundle, that of the site (the setting ssl_trust_store).
         cache: The cache of earlier downloads.
         source: The address of this host that connections start from; '' for any.
@@ -359,7 +359,7 @@ def _redirect_target(url: str, location: str) -> str:
 
 
 def peer_error(err: Exception, source: str) -> PeerUnreachable | PeerNotTrusted | None:
-    """Return the error that tells a person what to do, in place of a library's error; None when `err` is not about the peer."""
+    """Return an error with a remedy in place of a library's error; None when `err` is not about the peer."""
     import aiohttp
 
     url = without_password(source)

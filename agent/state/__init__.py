@@ -1,1 +1,1 @@
-"""What a run records: its log for the report, and the files that the next run reads."""
+"""The records of a run: its log for the report, and the files that the next run reads."""

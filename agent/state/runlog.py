@@ -21,9 +21,9 @@ class RunLog:
     The log lines of one run.
 
     Args:
-        level: The least level that is printed and kept: `notice`; with --verbose `info`, with --debug `debug`.
+        level: The least level that is printed and stored: `notice`; with --verbose `info`, with --debug `debug`.
         printers: Called with each line, in order; they must not block.
-        max_lines: How many lines are kept for the report.
+        max_lines: The most lines that the report gets.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class RunLog:
 
     def log(self, level: str, message: str, *, source: str = "Puppet", tags: Sequence[str] = (), where: Location | None = None) -> None:
         """
-        Print a line and keep it for the report.
+        Print a line and store it for the report.
 
         Args:
             level: One of LEVELS, or `verbose`, which is info.

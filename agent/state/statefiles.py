@@ -1,5 +1,5 @@
 """
-The files that an agent keeps between runs: state.yaml, transactionstore.yaml, and the last_run files that other programs read.
+The state files of an agent: state.yaml, transactionstore.yaml, and the last_run files that other programs read.
 
 A file that cannot be read is moved aside to `<name>.bad` and replaced by a new one: state never stops a run.
 Source: protocol reference 6.5, resource layer reference 3.6.
@@ -166,7 +166,7 @@ def _is_expired(entry: Mapping[str, Any], cutoff: datetime | None) -> bool:
 
 
 class TransactionStore:
-    """The value of each property at the end of the last run, which tells a repair of drift from a changed manifest."""
+    """The value of each property at the end of the last run, which distinguishes a repair of drift from a changed manifest."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

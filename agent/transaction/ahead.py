@@ -54,7 +54,7 @@ class ReadAhead:
             self.discard()
 
     def note_result(self, resource: Type, status: EvaluationStatus) -> None:
-        """Take note of a resource that was evaluated, and refreshed if need be; a change discards what was read ahead."""
+        """Record that a resource was evaluated, and refreshed if need be; a change discards states that were read ahead."""
         touched = status.restarted or status.failed or (status.out_of_sync and not resource.simulated)
         self._unchanged_provider = None if touched else resource.handler
         if touched:

@@ -21,7 +21,7 @@ from . import dot
 @dataclass(frozen=True)
 class ApplyContext:
     """
-    The settings and services of a run besides its catalog.
+    The settings and services of a run other than its catalog.
 
     Attributes:
         providers: Do the work; they got file sources and buckets when they were made.

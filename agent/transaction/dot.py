@@ -34,7 +34,7 @@ def _document(name: str, nodes: Iterable[str], edges: Iterable[tuple[str, str]])
 
 
 def containment(resources: RalCatalog) -> str:
-    """Return a graph of which resource contains which."""
+    """Return a graph of the containment of resources."""
 
     def edges() -> Iterator[tuple[str, str]]:
         for container in resources.order:
@@ -45,7 +45,7 @@ def containment(resources: RalCatalog) -> str:
 
 
 def ordering(graph: Graph, name: str) -> str:
-    """Return a graph of which resource waits for which; `name` is Relationships, or Expanded_relationships once containers are anchors."""
+    """Return a graph of the order of resources; `name` is Relationships, or Expanded_relationships once containers are anchors."""
     edges = ((sort_key(source), sort_key(target)) for source in graph.nodes for target in graph.dependents(source))
     return _document(name, map(sort_key, graph.nodes), edges)
 

@@ -1,5 +1,5 @@
 """
-The order of a transaction: a graph of which resource waits for which, in which pairs of anchors stand for containers. Pure.
+The order of a transaction: a graph of the dependencies between resources, with a pair of anchors for each container. Pure.
 
 Source: resource layer reference 3.2.
 """
@@ -43,7 +43,7 @@ Node = Type | ContainerAnchor
 
 @dataclass(frozen=True, slots=True)
 class EdgeLabel:
-    """What passes along an edge: the events of one name (or all, or none), and the method that they call at the target."""
+    """The effect of an edge: the events of one name (or all, or none), and the method that they call at the target."""
 
     event: str = NONE
     callback: str = ""

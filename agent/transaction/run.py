@@ -270,7 +270,7 @@ class Transaction:
         return True
 
     def _log_provider_choice(self, resource: Type, provider: Handler[Any]) -> None:
-        """Log, once for a type and provider, which provider serves the type here, why, and what the others lack."""
+        """Log, once for a type and provider, the chosen provider, the reason, and the missing requirements of the others."""
         type_name = resource.declaration.name
         if not self.log_sink.wants("debug") or (type_name, provider.name) in self._logged_choices or not provider.name:
             return

@@ -148,7 +148,7 @@ CHASSIS = (
 
 
 def resolve_dmi(host: Host) -> dict[str, Any]:
-    """Return the fact dmi, from /sys/class/dmi/id; only what the firmware says."""
+    """Return the fact dmi, from /sys/class/dmi/id; only values that the firmware sets."""
 
     def read(name: str) -> str:
         return host.read(f"/sys/class/dmi/id/{name}").strip()

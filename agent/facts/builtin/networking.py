@@ -17,7 +17,7 @@ def parse_names(hostname: str, canonical: str, resolv_conf: str) -> dict[str, st
     """
     Return hostname, domain and fqdn.
 
-    `canonical` is what the resolver calls this host; it counts when it begins with the host's name and a dot. Without
+    `canonical` is the resolver's name of this host; it counts when it begins with the host's name and a dot. Without
     a domain from either, `domain` or the first of `search` in resolv.conf. Source: facts reference 2.3.
     """
     host, _, domain = hostname.partition(".")

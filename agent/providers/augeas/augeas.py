@@ -43,7 +43,7 @@ class AugeasContext:
 class AugeasLibrary(
     Provider[Augeas], type=Augeas, name="augeas", confine=[library_confine()], features=("parse_commands", "execute_changes")
 ):
-    """Loads a tree for each resource, in a thread, and loads it anew for the real change, so that nothing of the trial is left in it."""
+    """Loads a tree for each resource, in a thread, and loads it again for the real change, so that it has nothing from the trial."""
 
     def __init__(self, context: AugeasContext) -> None:
         self.context = context
@@ -157,7 +157,7 @@ class AugeasLibrary(
 
 
 def _difference(differ: Differ, old: str, new: str) -> str:
-    """Return the difference of two files, of which the old one may not be there."""
+    """Return the difference of two files; the old one may not exist."""
     with ExitStack() as stack:
         lines = []
         for path in (old, new):

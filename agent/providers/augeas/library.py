@@ -81,7 +81,7 @@ class AugeasTree:
         self.close()
 
     def call(self, function: str, *arguments: str | int | None) -> int:
-        """Call `aug_<function>`; what it returns, below zero when it failed."""
+        """Call `aug_<function>`; return its result, below zero when it failed."""
         converted = [_bytes(argument) if isinstance(argument, str) or argument is None else argument for argument in arguments]
         return int(getattr(self._library, f"aug_{function}")(self._handle, *converted))
 

@@ -20,7 +20,7 @@ MAX_PIECE = 64 * 2**20  # bytes of a piece's source
 
 
 class Concat(Provider[ConcatFile], type=ConcatFile, name=""):
-    """Generates the file right behind its `concat_file`, in which it is contained: what the `concat_file` notifies waits for both."""
+    """Generates the file directly after its `concat_file`, which contains it: resources that the `concat_file` notifies wait for both."""
 
     def __init__(self, sources: FileSources) -> None:
         self.sources = sources

@@ -33,7 +33,7 @@ class CrontabFormat(LineFormat):
     """
     A job is a name in a comment, settings, times and command.
 
-    Settings belong to a job when they stand between its name and it; a job without a name is called
+    Settings between a job's name and the job belong to it; a job without a name is called
     `unmanaged:<command>-<number>`.
     """
 
@@ -137,7 +137,7 @@ class Crontabs:
         return output.text
 
     async def back_up(self, target: str) -> None:
-        """Do nothing: crontabs are not files that a bucket could keep."""
+        """Do nothing: crontabs are not files that a bucket could store."""
 
     async def write(self, target: str, text: str, rights: Rights | None = None) -> None:
         if await asyncio.to_thread(user_id, target) is None:

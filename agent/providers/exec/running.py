@@ -1,7 +1,7 @@
 """
 Runs one command to its end: as another user, with a deadline for its whole process group, with limited output.
 
-A daemon that the command leaves behind may keep the output open; it is not waited for.
+A daemon that the command leaves behind may keep the output open; it does not delay the caller.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ChildOptions:
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return our own variables without those that say who and where we are, and `environment` on top. The locale stays."""
+    """Return our own variables without those for user and directory, with `environment` on top. The locale stays."""
     own = {name: value for name, value in os.environ.items() if name not in _PERSONAL and not name.startswith("BUNRAKU_")}
     return own | dict(environment)
 

@@ -1,4 +1,4 @@
-"""Backups of files before they are replaced or removed: in a filebucket, or beside the file under a longer name."""
+"""Backups of files before they are replaced or removed: in a filebucket, or in the same folder under a longer name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def bucket_of(resource: File) -> Filebucket | None:
 
 
 def uses_bucket(resource: File) -> bool:
-    """Return whether backups go to a filebucket rather than beside the file."""
+    """Return whether backups go to a filebucket and not to the folder of the file."""
     return bool(resource.backup) and not resource.backup.startswith(".")
 
 

@@ -54,10 +54,10 @@ class FileContext:
         lenses: tuple[str, ...] = (),
     ) -> FileContext:
         """
-        Return what the settings and a catalog say.
+        Return the context from the settings and a catalog.
 
         Args:
-            digest: By what contents are stored in filebuckets, and compared unless a resource says otherwise.
+            digest: The digest by which filebuckets store contents, and by which contents are compared unless a resource sets another one.
             remote_bucket: Makes the bucket of a server; None: no server can be reached.
         """
         return cls(

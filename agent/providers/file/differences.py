@@ -1,4 +1,4 @@
-"""The difference between a file and what it should be, for the log."""
+"""The difference between a file and its desired state, for the log."""
 
 from __future__ import annotations
 

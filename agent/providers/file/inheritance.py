@@ -13,10 +13,10 @@ SET_IDS = stat.S_ISUID | stat.S_ISGID
 
 def inherited_rights(entry: PathEntry, info: os.stat_result) -> Rights:
     """
-    Return the rights of a file that replaces a regular one.
+    Return owner and mode of a file that replaces a regular one.
 
-    Owner and mode stay, which is what people mean who manage a content alone. Never the set-id bits: whoever made the old file would
-    decide that the new content runs as somebody else. And no stranger's ownership in a folder that everybody writes to, as /tmp is:
+    Owner and mode stay, as users expect who only manage a content. Never the set-id bits: otherwise the owner of the old file would
+    decide that the new content runs as another user. And no stranger's ownership in a folder that everybody writes to, as /tmp is:
     anybody can have put the old file there, and would go on changing the new content. In a folder of their own, or in one that only
     root writes to, owners are whom they are meant to be.
     """

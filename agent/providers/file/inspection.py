@@ -124,7 +124,7 @@ class FileOwnership:
 
 
 def desired_ownership(resource: File, state: State | None) -> FileOwnership:
-    """Ask the system who the owner and group of a file are."""
+    """Look up the desired owner and group of a file in the system."""
     ownership = FileOwnership()
     for attribute, find, entry_of in (("owner", user_id, pwd.getpwuid), ("group", group_id, grp.getgrgid)):
         desired = resource.wanted(attribute)
@@ -151,7 +151,7 @@ def inspect_path(resource: File, warn: Warn) -> Inspection:
 
 
 def inspect_paths(resources: Iterable[File]) -> dict[File, Inspection]:
-    """Return the inspection of several files, without those of which there is something to log: their turn logs it."""
+    """Return the inspection of several files, without those that have something to log; they log it when they are evaluated."""
     inspections = {}
     for resource in resources:
         warnings: list[str] = []

@@ -1,8 +1,8 @@
 """
 Mount points below a directory: their content belongs to another file system, or to another directory of the same one.
 
-A recursion stops at them, and a directory that has one is not removed: the reference deletes what is mounted and fails at the
-mount point itself. Bind mounts have the device number of the directory around them, so that only the kernel's table tells.
+A recursion stops at them, and a directory that has one is not removed: the reference deletes the mounted files and fails at the
+    mount point itself. Bind mounts have the device number of the directory around them, so that only the kernel's table tells.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def leads_to_mount(relative: str, points: Sequence[str]) -> bool:
 
 
 def refuse_mounts(folder: str) -> None:
-    """Raise ResourceError when removing a directory would remove what is mounted there. Blocks."""
+    """Raise ResourceError when removing a directory would remove mounted files. Blocks."""
     points = mount_points_below(folder)
     if points:
         where = folder if points[0] == "." else f"{folder.rstrip('/')}/{points[0]}"

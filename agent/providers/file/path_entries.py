@@ -1,5 +1,5 @@
 """
-Paths opened as a parent directory and a name, so that nothing a user swaps in between leads elsewhere.
+Paths opened as a parent directory and a name, so that a file swapped by another user in between leads nowhere else.
 
 A path is walked component by component, each opened from the one before without following links. A link on the way is
 followed when those who could have put it there could as well have made its target: it belongs to root or to us and
@@ -172,7 +172,9 @@ def _follow_link(fd: int, part: str, info: os.stat_result, links: list[int], *, 
 
 
 def _is_private(folder: os.stat_result, *, sticky: bool = False) -> bool:
-    """Return whether only root and we can change what is in a folder; `sticky`: or others cannot take away what is not theirs."""
+    """
+    Return whether only root and this user can change the contents of a folder; `sticky`: or others cannot remove files of other owners.
+    """
     mine = folder.st_uid in (0, os.geteuid())
     return mine and (not folder.st_mode & 0o022 or (sticky and bool(folder.st_mode & stat.S_ISVTX)))
 

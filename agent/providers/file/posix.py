@@ -38,7 +38,7 @@ class NoSuchAccount(OSError):
 
 
 class PosixFile(Provider[File], type=File, name="posix", features=("manages_symlinks",)):
-    """Manages files by directory descriptors: what a user swaps during a run leads nowhere. See `path_entries`."""
+    """Manages files by directory descriptors: a file swapped by another user during a run leads nowhere else. See `path_entries`."""
 
     def __init__(self, context: FileContext) -> None:
         self.context = context
@@ -85,7 +85,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         self._inspected_ahead = await asyncio.to_thread(inspect_paths, readable)
 
     def _can_read_ahead(self, resource: File) -> bool:
-        """Return whether no server has to be asked first, and what is desired does not depend on the state."""
+        """Return whether no server must be contacted first, and the desired state does not depend on the current one."""
         if not resource.source:
             return True
         metadata = resource.metadata or self.context.inlined.single.get(resource.title)
@@ -117,7 +117,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         return state
 
     def _adapt(self, resource: File, state: State | None) -> None:
-        """Adapt what is desired to the current state and to what this process can do."""
+        """Adapt the desired state to the current one and to the rights of this process."""
         kind = state["ensure"] if state else None
         resource.is_directory = kind == "directory"
         desired = resource.wanted("mode")
@@ -254,9 +254,9 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
 
     async def _make_way(self, resource: File, desired: str) -> None:
         """
-        Back up what is at the path and, where a rename cannot replace it, remove it.
+        Back up the file at the path and, where a rename cannot replace it, remove it.
 
-        A directory goes only with `force`; without, it stays, with a notice.
+        A directory is removed only with `force`; without, it stays, with a notice.
         """
         kind = await asyncio.to_thread(_kind_at, resource.path)
         if kind is None:
@@ -310,7 +310,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
             raise NoSuchAccount(missing)
 
     async def _sweep_once(self, folder: str) -> None:
-        """Remove what a killed run left in a folder, once a run and folder."""
+        """Remove leftovers of a killed run in a folder, once per run and folder."""
         if folder not in self._swept_folders and len(self._swept_folders) < MAX_FOLDERS:
             self._swept_folders.add(folder)
             await asyncio.to_thread(remove_leftovers, folder)

@@ -68,7 +68,7 @@ def _points_below(folder: str) -> list[str]:
 
 
 async def _add_local(resource: File, children: Children, points: Sequence[str]) -> None:
-    """Add the local entries, without what is mounted below: only a resource of its own leads in there, or a source that has the path."""
+    """Add the local entries, without mounted files below: only a resource of its own leads there, or a source that has the path."""
     names, warnings = await asyncio.to_thread(names_below, *local_tree(Path(resource.path)), _metadata_options(resource), without=points)
     for warning in warnings:
         resource.log("warning", warning)

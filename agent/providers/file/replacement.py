@@ -37,7 +37,7 @@ class Rights:
 
 class Replacement:
     """
-    A file that is written beside its final path.
+    A file that is written next to its final path.
 
     Everything blocks; `write`, `commit` and `close` may be called from different threads, one at a time.
 
@@ -104,7 +104,7 @@ class Replacement:
             self.size += len(block)
 
     def sum(self) -> str:
-        """Return the checksum's value of what was written."""
+        """Return the checksum's value of the written content."""
         return self._sum.hexdigest()
 
     def commit(self) -> None:
@@ -127,7 +127,7 @@ class Replacement:
             _sync(self.entry.folder)
 
     def _move_across(self) -> None:
-        """Copy the file beside its final place and rename it there, because the staging folder is on another file system."""
+        """Copy the file next to its final place and rename it there, because the staging folder is on another file system."""
         with Replacement(self.path, self.rights, "none") as near:
             offset = 0
             while block := os.pread(self._fd, checksums.BLOCK, offset):
@@ -163,7 +163,7 @@ class Replacement:
 
 
 def make_link(path: str, target: str, uid: int, gid: int) -> None:
-    """Replace whatever is there, except a directory, by a link, atomically."""
+    """Atomically replace the file at the path, unless it is a directory, by a link."""
     with open_entry(path) as entry:
         name = f".{entry.name[:150]}.{secrets.token_hex(8)}"
         os.symlink(target, name, dir_fd=entry.folder)
@@ -189,7 +189,10 @@ def full_disk_error(err: OSError, replacement: Replacement) -> ResourceError | N
 
 
 def _create_temporary(folder: PathEntry, plain_name: bool, now: float) -> tuple[int, str]:
-    """Return a new private file of a name nobody can foresee: (descriptor, name). Bounded tries; a name that is taken is never used."""
+    """
+    Return a new private file with an unpredictable name: (descriptor, name). The number of tries is limited; an existing name is never
+    used.
+    """
     unique = f"{time.strftime('%Y%m%d', time.localtime(now))}-{os.getpid()}-"
     stem = f"{folder.name[:150]}{unique}" if plain_name else f".{folder.name[:150]}.puppet{unique}"
     for _ in range(100):

@@ -121,5 +121,5 @@ class FileLineRuby(Provider[FileLine], type=FileLine, name="ruby"):
 
 
 def _errors(resource: FileLine) -> str:
-    """Return the error handler for decoding: bytes that are not UTF-8 are kept."""
+    """Return the error handler for decoding, which preserves bytes that are not UTF-8."""
     return "surrogateescape" if resource.encoding.lower() in ("utf-8", "utf8") else "strict"

@@ -82,7 +82,7 @@ class IniText:
     # --- changing
 
     def set(self, section: str, setting: str, value: str) -> None:
-        """Set a setting's value: where the setting stands, else below its commented-out line, else at its section's end."""
+        """Set a setting's value: at its line, or else below its commented-out line, or else at its section's end."""
         changed = False
         for part in self._sections_named(section):
             for number, line in enumerate(part.lines):

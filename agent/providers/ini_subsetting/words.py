@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Words:
-    """A value split into words: `joiner` stands between a word's name and value; `exact`: words have no value."""
+    """A value split into words: `joiner` separates a word's name and value; `exact`: words have no value."""
 
     items: list[str] = field(default_factory=list)
     separator: str = " "

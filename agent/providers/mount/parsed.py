@@ -58,7 +58,7 @@ def mount_points_in(output: str) -> list[str]:
 
 class Fstab(ParsedFile[MountPoint], type=MountPoint, name="parsed", features=("refreshable",)):
     """
-    Manages one line a file system; `mount` lists what is mounted.
+    Manages one line per file system; `mount` lists the mounted ones.
 
     States: `unmounted` and `mounted` are in the table, `ghost` is mounted without being there.
     """

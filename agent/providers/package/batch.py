@@ -1,4 +1,4 @@
-"""Several packages installed by one command: the package whose turn it is, and those that follow it and are absent as well."""
+"""Several packages installed by one command: the current package, and the following ones that are absent as well."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .manager import PackageManager
 
 class BatchInstaller:
     """
-    The packages that were installed before their turn, each with the state that it had before that.
+    The packages that were installed early, each with its earlier state.
 
-    Each of them still gets its turn, with the state that it had, and so its own event; there is only nothing left to do.
+    Each of them is still evaluated with its earlier state, and so gets its own event; there is only nothing left to do.
     A command that fails fails no resource: a package that it did not install is installed alone, at its turn, and shows its own error.
     """
 
@@ -75,7 +75,7 @@ class BatchInstaller:
         return state if _is_absent(state) else None
 
     async def _installed_of(self, resources: Sequence[Package]) -> list[Package]:
-        """Return those packages that are installed now in the version that they ask for, whatever the command's exit code was."""
+        """Return the packages that are now installed in the requested version, independent of the command's exit code."""
         try:
             states = await self.manager.instances()
         except PuppetError:

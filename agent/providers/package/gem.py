@@ -131,7 +131,7 @@ class PuppetserverGem(OwnGems, name="puppetserver_gem", confine=[program(PUPPETS
     """
     Manages gems of puppetserver's JRuby.
 
-    Its own command starts a Java each time; so Puppet's Ruby, where there is one, lists what is installed. Gems
+    Its own command starts a Java each time; so Puppet's Ruby, if it is installed, lists the gems. Gems
     that belong to a Ruby itself cannot be managed.
     """
 

@@ -44,7 +44,7 @@ class PackageManager(Provider[Package], type=Package, features=EVERYWHERE):
         return None
 
     async def install_together(self, resources: Sequence[Package]) -> None:
-        """Install several packages, none of which is installed, in the versions that `ensure` names; their `batch_key` is the same."""
+        """Install several packages, none of which is installed, in the versions of `ensure`; their `batch_key` is the same."""
         raise Unsupported(f"The package provider '{self.name}' installs packages one by one")
 
     async def uninstall(self, resource: Package, state: State | None) -> None:

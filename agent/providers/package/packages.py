@@ -1,4 +1,4 @@
-"""The common base of all providers of packages: packages are listed once, and queried again where something may have changed."""
+"""The common base of all package providers: packages are listed once, and queried again after a possible change."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PackageProvider(PackageManager):
         return await self._with_versions(resource, state)
 
     async def _with_versions(self, resource: Package, state: State) -> State:
-        """Return the state together with what comparing it with `ensure` needs: `latest` or `latest_error`, and `satisfied`."""
+        """Return the state with the data for comparing it with `ensure`: `latest` or `latest_error`, and `satisfied`."""
         desired = resource.wanted("ensure") or []
         more: dict[str, Any] = {}
         if "latest" in desired and state.get("ensure") not in NOT_INSTALLED:

@@ -25,7 +25,7 @@ def normal_name(name: str) -> str:
 
 
 def parse_freeze(text: str) -> dict[str, str]:
-    """Return versions by normal name, from the output of `pip freeze`; what was not installed from an index has none."""
+    """Return versions by normal name, from the output of `pip freeze`; packages that were not installed from an index have none."""
     matches = (_FREEZE.fullmatch(line.strip()) for line in text.splitlines())
     return {normal_name(match[1]): match[2] for match in matches if match}
 

@@ -1,4 +1,4 @@
-"""The common base of package managers of languages: there may be several of them, and `command` chooses one."""
+"""The common base of package managers of languages: a host may have several, and `command` chooses one."""
 
 from __future__ import annotations
 

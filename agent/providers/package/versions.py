@@ -27,7 +27,7 @@ _TESTS: dict[str, Callable[[int], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """One or two terms, all of which hold for the versions inside."""
+    """One or two terms, all of which must be true for a version in the range."""
 
     terms: tuple[tuple[str, str], ...]  # (operator, version)
     order: Order

@@ -33,7 +33,7 @@ class ParsedTarget:
 
 class ParsedFile(Provider[R], Generic[R]):
     """
-    Base of providers of lines; a subclass provides the format and overrides what is special to its files.
+    Base of providers of lines; a subclass provides the format and overrides the peculiarities of its files.
 
     A target that cannot be read fails its resources and is not written. Of two records of one name the last is the resource's; one in the
     resource's own target counts before those of others.
@@ -77,11 +77,11 @@ class ParsedFile(Provider[R], Generic[R]):
         return {"ensure": "present", **values, "target": target}
 
     def with_context(self, target: str, records: list[ParsedRecord]) -> list[ParsedRecord]:
-        """Return the records of a target just read, completed by what only their sequence shows."""
+        """Return the records of a newly read target, completed from their sequence."""
         return records
 
     def complete_values(self, resource: R, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the values for the line, with what the format needs beyond the resource's attributes."""
+        """Return the values for the line, with the format's values in addition to the resource's attributes."""
         return values
 
     # --- reading
@@ -230,7 +230,7 @@ class ParsedFile(Provider[R], Generic[R]):
         await self.storage.write(path, text)
 
     async def _forget(self, path: str) -> None:
-        """Forget a target that could not be written, so that it is read anew and the next resource does not write the same."""
+        """Forget a target that could not be written, so that it is read again and the next resource does not write the same."""
         backed_up = self.targets.pop(path).backed_up
         await self._load(path)
         self.targets[path].backed_up = backed_up

@@ -23,7 +23,7 @@ class ParsedRecord:
     One thing in a file, or lines that describe none.
 
     Attributes:
-        text: lines that are kept as they are; None: a thing, written from `values`.
+        text: lines that stay unchanged; None: a thing, written from `values`.
         name: the text by which resources find their record.
         values: by attribute; what is missing is absent. Keys that begin with `_` are the format's own.
     """

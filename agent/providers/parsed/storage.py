@@ -39,7 +39,7 @@ class Storage(Protocol):
 @dataclass(frozen=True, slots=True)
 class FlatFiles:
     """
-    Files by path; links are followed only where whoever made them could have written their targets.
+    Files by path; links are followed only if their owners could have written the targets.
 
     Attributes:
         bucket: returns the bucket for backups; None: there are no backups.

@@ -71,7 +71,7 @@ class ServiceProvider(Provider[Service], type=Service, name="base", features=("r
         return "running" if await self._pid(resource) else "stopped"
 
     async def enablement(self, resource: Service) -> dict[str, Any]:
-        """Return `enable` and what else is needed to compare it."""
+        """Return `enable` and the data for comparing it."""
         return {}
 
     async def _pid(self, resource: Service) -> int | None:

@@ -182,7 +182,7 @@ class Systemd(
             raise ResourceError(text + await self._journal(resource), hint=err.message) from err
 
     async def _journal(self, resource: Service) -> str:
-        """Return what the unit logged in the last minutes."""
+        """Return the unit's log of the last minutes."""
         words = ["journalctl", "-n", "50", "--since", "5 minutes ago", "-u", resource.name, "--no-pager"]
         try:
             return (await execute(words, seconds=STATUS_SECONDS, fail=False)).text

@@ -55,7 +55,7 @@ def starts_at_boot(text: str, *, manual: bool = True, before: bool = False) -> b
 
 
 def start_block(text: str) -> str:
-    """Return the `start on` stanza, which may go over several lines in parentheses."""
+    """Return the `start on` stanza, which may span several lines in parentheses."""
     return "".join(line for line, inside in _mark_stanza(text, _START_ON, _without_comment) if inside)
 
 

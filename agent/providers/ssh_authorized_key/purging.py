@@ -1,4 +1,4 @@
-"""The keys in a user's files that nobody manages, which `purge_ssh_keys` of `user` removes."""
+"""The unmanaged keys in a user's files, which `purge_ssh_keys` of `user` removes."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class TidyFinder(Provider[Tidy], type=Tidy, name=""):
         return {"path": path, "backup": resource.backup, "ensure": "absent", "force": True} | inherited
 
     def _must_go(self, resource: Tidy, path: str, info: os.stat_result) -> bool:
-        """Return whether a path is removed: nobody manages it, and its name, age and size match."""
+        """Return whether to remove a path: no resource manages it, and its name, age and size match."""
         if resource.find(Ref("file", path)) is not None or (stat.S_ISDIR(info.st_mode) and not resource.rmdirs):
             return False
         if resource.matches and not any(Glob(pattern, dots=True).matches(path.rpartition("/")[2]) for pattern in resource.matches):
@@ -82,7 +82,7 @@ def _depth(resource: Tidy) -> int | None:
 
 
 def _walk(path: str, depth: int | None, without: frozenset[str]) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield each path at and below a path with its status; not what is mounted there (`without`)."""
+    """Yield each path at and below a path with its status, without mounted files (`without`)."""
     try:
         info = os.lstat(path)
     except OSError:

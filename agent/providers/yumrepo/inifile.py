@@ -25,11 +25,11 @@ class _File:
 
 class Inifile(Provider[Yumrepo], type=Yumrepo, name="inifile"):
     """
-    Reads all files once; changes a section where it stands, and writes new sections to files of their own.
+    Reads all files once; changes a section in place, and writes new sections to files of their own.
 
     Args:
-        conf: yum's configuration, which says where the other files are.
-        folders: where they are when it does not say.
+        conf: yum's configuration, which names the folders of the other files.
+        folders: the folders when it names none.
     """
 
     def __init__(
