@@ -1,4 +1,4 @@
-"""What a command that prints a result says besides: on standard error, so that the result can be piped."""
+"""Messages of a command in addition to its result: on standard error, so that the result can be piped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shared.process.log import LEVELS, for_console
 
 
 def printer(least: str) -> Callable[[LogEntry], None]:
-    """Prints what a compilation logs, from the level `least` on."""
+    """Prints the log of a compilation, from the level `least` on."""
 
     def log(entry: LogEntry) -> None:
         if LEVELS[entry.level] >= LEVELS[least]:
@@ -28,7 +28,7 @@ def say(level: str, text: str) -> None:
 
 
 def complain(error: PuppetError) -> None:
-    """Log an error and what to try."""
+    """Log an error and its remedy."""
     say("err", str(error))
     if error.hint:
         print(f"       {error.hint}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What all faces have in common: actions, `--render-as`, the errors for wrong calls. Source: command line reference 1.2."""
+"""The common part of all faces: actions, `--render-as`, the errors for wrong calls. Source: command line reference 1.2."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ class DataFaceOptions(JsonFaceOptions):
 
 @dataclass(frozen=True, slots=True)
 class IndirectionOptions(DataFaceOptions):
-    """The command line of a face that has the actions of an indirection besides its own."""
+    """The command line of a face that has the actions of an indirection in addition to its own."""
 
     terminus: str = text("TERMINUS", "where the instances are, if not at the terminus that the settings name")
     extra: str = text("OBJECT", "options of the request, as an object in JSON or YAML")
 
     @property
     def is_for_indirection(self) -> bool:
-        """Whether the indirection carries out the action, and not the command."""
+        """Return whether the indirection carries out the action, and not the command."""
         if self.action == "find":
             return self.terminus == "rest" or bool(self.extra)
         return self.action in ("search", "save", "destroy", "info")

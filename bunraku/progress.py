@@ -1,4 +1,4 @@
-"""How far a long command has come, on standard error."""
+"""The progress of a long command, on standard error."""
 
 from __future__ import annotations
 
@@ -54,6 +54,6 @@ class ProgressLine:
         self.stream.flush()
 
     def show_part(self, label: str, done: int, total: int, unit: str) -> None:
-        """Show that so much of something is done: `copied 1200 of 4800 rows (25 %)`."""
+        """Show the progress of a part: `copied 1200 of 4800 rows (25 %)`."""
         percent = f" ({100 * min(done, total) // total} %)" if total else ""
         self.show(f"{label} {done} of {total} {unit}{percent}")

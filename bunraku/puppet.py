@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def dispatch(arguments: Sequence[str]) -> int:
-    """What the first word asks for; the exit code."""
+    """Run the command of the first word; return the exit code."""
     if not arguments:
         print(SEE_HELP)
         return 0
@@ -163,7 +163,7 @@ def show_help(settings: Sequence[str] = ()) -> int:
 
 
 def complain(message: str, hint: str = "") -> int:
-    """Print `Error: …` and what to try on standard error; return 1."""
+    """Print `Error: …` and the remedy on standard error; return 1."""
     print(f"Error: {message}", file=sys.stderr)
     if hint:
         print(hint, file=sys.stderr)

@@ -46,7 +46,7 @@ OPTIONAL = "production"  # the environment that may be missing: `puppet apply` t
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What to compile: `code` as text, or the file or folder at `path`."""
+    """The code to compile: `code` as text, or the file or folder at `path`."""
 
     code: str | None = None
     path: Path | None = None
@@ -55,10 +55,10 @@ class Manifest:
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """
-    A catalog, how its deferred values are resolved, and the seconds that compiling took.
+    A catalog, the resolver of its deferred values, and the seconds that compiling took.
 
     Attributes:
-        let_go: frees what was compiled, when no value is to be resolved any more.
+        let_go: frees the compilation, once no value has to be resolved any more.
     """
 
     catalog: Catalog
@@ -122,7 +122,7 @@ def with_module_facts(sources: FactSources, environment: Environment) -> FactSou
 
 
 async def facts_for(host: Host, sources: FactSources, environment: Environment, *, certname: str, noop: bool) -> dict[str, Any]:
-    """Return this machine's facts; the environment's modules bring theirs, as no plugin sync comes first."""
+    """Return this machine's facts, including those of the environment's modules, because there is no plugin sync before."""
     values = await gather(host, with_module_facts(sources, environment))
     return {**values, **own_facts(certname, MODERN.version, noop=noop)}
 
@@ -168,7 +168,7 @@ def settings_in_manifests(settings: MasterSettings, environment: Environment, ma
 
 
 def ruby_of(settings: MasterSettings) -> RubyProgram | None:
-    """Who runs templates and functions in Ruby; None: nobody."""
+    """Return the Ruby program for templates and functions; None: there is none."""
     program = find_ruby(settings.ruby)
     return RubyProgram(RubySettings(program, settings.ruby_timeout, settings.ruby_answer)) if program else None
 
@@ -178,7 +178,7 @@ Say = Callable[[LogEntry], None]
 
 @dataclass(frozen=True, slots=True)
 class LocalEnvironment:
-    """An environment with what has been read of it, to compile in again and again."""
+    """An environment with its cache, for repeated compilations."""
 
     settings: MasterSettings
     environment: Environment

@@ -1,7 +1,7 @@
 """
-Deferred values, resolved where a catalog is applied: with the functions that need no catalog, and those that modules bring in Python.
+Deferred values, resolved where a catalog is applied: with the functions that need no catalog, and modules' functions in Python.
 
-This is where `puppet agent` gets the compiler's functions from, which the package agent does not import.
+`puppet agent` gets the compiler's functions from here, which the package agent does not import.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def functions_without_catalog() -> Mapping[str, Function]:
 
 
 def resolver(settings: AgentSettings, environment: str, facts: Mapping[str, Any], log: RunLog) -> Resolver:
-    """What calls the functions of deferred values on this host. Blocks."""
+    """Return the function that calls the functions of deferred values on this host. Blocks."""
 
     def say(entry: LogEntry) -> None:
         log.log(entry.level, entry.text, source=entry.source or "Puppet", where=entry.where)

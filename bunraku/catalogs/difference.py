@@ -1,4 +1,4 @@
-"""What two catalogs differ in, as data and as text."""
+"""The differences between two catalogs of a node, as data and as text."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Change:
 @dataclass(frozen=True, slots=True)
 class CatalogDiff:
     """
-    What `new` has otherwise than `old`: resources by their references, attributes, classes, edges as (source, target).
+    The differences of `new` from `old`: resources by their references, attributes, classes, edges as (source, target).
 
-    Where a resource is declared, and the order of resources, are not differences: neither changes what an agent does but the
+    The place of a declaration, and the order of resources, are not differences: neither changes what an agent does but the
     order of unrelated resources.
     """
 
@@ -124,7 +124,7 @@ def _changes(old: CatalogResource, new: CatalogResource) -> Iterator[Change]:
 
 
 def _comparable(name: str, value: Any) -> str:
-    """Return a value in a form in which what means the same is the same: hashes, and what comes before and after, have no order."""
+    """Return a value in a form in which equal meanings are equal: hashes and relationships have no order."""
     if name in RELATIONSHIPS and isinstance(value, list):
         value = sorted(map(canonical, value))
     return canonical(value)

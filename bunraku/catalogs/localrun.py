@@ -48,7 +48,7 @@ RUN_MODE = "user"  # what `puppet apply` is in the summary
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The resources of a catalog and what manages them; of the catalog itself only the head is left."""
+    """The resources of a catalog with their providers; of the catalog itself only the head is stored."""
 
     head: Catalog
     resources: RalCatalog
@@ -59,10 +59,10 @@ class Prepared:
 @dataclass(frozen=True, slots=True)
 class LocalRun:
     """
-    What one run needs besides its catalog.
+    The data of a run other than its catalog.
 
     Attributes:
-        modulepath: where `puppet:///modules/…` is served from.
+        modulepath: the folders that serve `puppet:///modules/…`.
         libs: folders like a module's `lib`, with types and providers in Python.
         classes_too: also write classes.txt and resources.txt.
     """
@@ -220,9 +220,9 @@ class LocalRun:
 @contextmanager
 def stops(log: RunLog) -> Iterator[Callable[[], bool]]:
     """
-    While this lasts, INT and TERM let the current resource finish and the rest be skipped; a second one ends the process at once.
+    Within this context, INT and TERM let the current resource finish and the rest be skipped; a second one ends the process at once.
 
-    Gives what tells whether there was one.
+    Yields a function that returns whether there was one.
     """
     caught: list[signal.Signals] = []
 

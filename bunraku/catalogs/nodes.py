@@ -1,4 +1,4 @@
-"""Who a catalog or template is for: a node as its terminus knows it, and its facts."""
+"""The node of a catalog or template: from its terminus, with its facts."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ async def _stored(name: str, master: MasterSettings) -> dict[str, Any] | None:
 
 def given_facts(path: Path) -> Mapping[str, Any]:
     """
-    Return the facts in a JSON or YAML file: an object of them, or what `puppet facts find` prints.
+    Return the facts in a JSON or YAML file: an object of them, or the output of `puppet facts find`.
 
     Raises:
-        PuppetError: it cannot be read, or holds something else.
+        PuppetError: it cannot be read, or has another form.
     """
     try:
         data = path.read_bytes()

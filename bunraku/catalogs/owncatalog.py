@@ -28,7 +28,7 @@ SOURCES = ("rest", "json", "yaml", "compiler")  # `yaml` is what this cache was 
 
 
 def download(settings: AgentSettings) -> int:
-    """Fetch the catalog and keep it, for `apply` and for days when the master is away."""
+    """Fetch the catalog and store it, for `apply` and for times when the master is unreachable."""
     set_up_logs(settings, foreground=True)
     asyncio.run(_downloaded(settings))
     return 0

@@ -1,4 +1,4 @@
-"""Where the time of a compile goes, by lines of manifests and templates."""
+"""The time of a compile by lines of manifests and templates."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class LineTimes:
         return self._step
 
     def _charge(self) -> float:
-        """Put what has passed since the last look on the line that runs now."""
+        """Add the time since the last call to the line that runs now."""
         now = self.clock()
         if self._stack:
             self._spent(self._stack[-1].line).own += now - self._last

@@ -1,1 +1,1 @@
-"""The command lines of `puppet`, described once by what parses them and by their help: shell completion and man pages are made of that."""
+"""The command lines of `puppet`, described once by their parsers and their help: the source of shell completion and man pages."""

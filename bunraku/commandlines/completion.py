@@ -182,7 +182,7 @@ def _case(line: CommandSpec[Any], indent: str, fixed: str, expanded: str, action
 
 
 def _own_options(line: CommandSpec[Any]) -> tuple[list[str], list[str]]:
-    """Return all options of a command but for settings, and those of them that want a value."""
+    """Return all options of a command without settings, and those of them that take a value."""
     docs = line.completed_options()
     return [word for each in docs for word in each.spellings], [word for each in docs if each.takes_value for word in each.spellings]
 

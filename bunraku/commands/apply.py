@@ -102,7 +102,7 @@ def main(options: ApplyOptions, flags: dict[str, Any]) -> int:
 
 
 def with_test(options: ApplyOptions, flags: dict[str, Any]) -> tuple[ApplyOptions, dict[str, Any]]:
-    """Return options and settings with what --test implies."""
+    """Return options and settings with those implied by --test."""
     if not options.test:
         return options, flags
     return replace(options, detailed_exitcodes=True), {"verbose": True, "show_diff": True, "splay": False, **flags}
@@ -122,7 +122,7 @@ class ApplyCommand:
         self.times: dict[str, float] = {}
 
     async def run(self) -> int:
-        """Return the exit code; what is wrong has been logged."""
+        """Return the exit code, after logging errors."""
         from agent.state.logbridge import record_logging
 
         with record_logging(self.log):
@@ -231,7 +231,7 @@ class ApplyCommand:
         print(text, file=sys.stderr)
 
     def _manifest(self) -> Manifest:
-        """What the command line says: text, a file or folder, or what is piped in."""
+        """Return the manifest of the command line: text, a file or folder, or standard input if it is a pipe."""
         from ..catalogs.compilation import Manifest
 
         if self.options.execute is not None:
@@ -249,7 +249,7 @@ class ApplyCommand:
         return Manifest(path=path)
 
     def _classes(self) -> list[str] | None:
-        """Return the names in the file of classes; [] without a file, None when it cannot be read, which has been said."""
+        """Return the names in the file of classes; [] without a file, None, after an error message, when it cannot be read."""
         path = self.settings.classfile
         try:
             return path.read_text("utf-8").split()

@@ -170,7 +170,7 @@ class CatalogCommand:
         return self.options.exactly(1)[0] if self.options.names else self.settings()[1].certname
 
     def _operand(self, word: str) -> Catalog:
-        """Return one side of a comparison: a file, or what is to be compiled."""
+        """Return one side of a comparison: a file, or a catalog to compile."""
         from ..catalogs.localrun import catalog_from
 
         path = Path(word)

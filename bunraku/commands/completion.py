@@ -57,7 +57,7 @@ def print_script(shell: str) -> int:
 
 
 def print_words(what: str, name: str, options: CompletionOptions, flags: dict[str, Any]) -> int:
-    """Print the faces of modules, or what one of them has; the exit code, 1 for a face that is not there."""
+    """Print the faces of modules, or the parts of one; return the exit code, 1 for an unknown face."""
     from ..modulefaces.files import face_folders, faces_in, outlines
     from ..puppet import command_names
 

@@ -78,7 +78,7 @@ def in_force(section: str, flags: dict[str, Any]) -> dict[str, str]:
 
 
 def of_environment(settings: MasterSettings) -> dict[str, str]:
-    """What the environment in force has of its own; empty values when it is not there."""
+    """Return the current environment's own settings; empty values when it does not exist."""
     from environments.directories import Environments, EnvironmentSettings  # what reads them is only needed here
 
     try:

@@ -156,7 +156,7 @@ def _print_result(result: DeploymentResult) -> None:
 
 
 def _environments_without_branch(deployments: Deployments, names: Sequence[str], repository: str) -> set[str]:
-    """Return the environments whose branch is gone; none, with a warning, when the repository does not answer."""
+    """Return the environments whose branch was removed; none, with a warning, when the repository does not answer."""
     if not repository and not deployments.settings.deploy_repository:
         return set()
     try:

@@ -35,7 +35,7 @@ _SUMMARY = 46  # characters of a type's text in the list
 
 @dataclass(frozen=True, slots=True)
 class DescribeOptions(CommandOptions):
-    """How much of a type is printed; the arguments are names of types."""
+    """The options that select the printed parts of a type; the arguments are names of types."""
 
     list: bool = flag("print the types", "-l")
     short: bool = flag("only the attributes' names", "-s")
@@ -196,7 +196,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _text(doc: str, *, in_ruby: bool, more: str = "", indent: int = 0) -> str:
-    """Return a text for the terminal; what modules write in Ruby has examples and lists, so it keeps its lines."""
+    """Return a text for the terminal; texts of modules in Ruby have examples and lists, so their lines are preserved."""
     if not in_ruby:
         return _filled(f"{doc} {more}", indent=indent)
     lines = [*inspect.cleandoc(doc).splitlines(), *([more] if more else [])]

@@ -19,7 +19,7 @@ from shared.types import builtin_types
 
 @dataclass(frozen=True, slots=True)
 class ReferenceEntry:
-    """One thing of a reference; `details` by what they are called, `code` whether they are of the language."""
+    """One entry of a reference; `details` by their headings, `code` is true for code of the language."""
 
     name: str
     text: str
@@ -48,7 +48,7 @@ def functions() -> Iterator[ReferenceEntry]:
 
 
 def settings() -> Iterator[ReferenceEntry]:
-    """What can stand in puppet.conf."""
+    """Return the entries of all settings of puppet.conf."""
     fields = {**AgentSettings.model_fields, **MasterSettings.model_fields}
     for name in sorted({*fields, *IGNORED_SETTINGS}):
         if name in IGNORED_SETTINGS:

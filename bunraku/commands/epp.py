@@ -98,7 +98,7 @@ class EppCommand:
         return sources, missing
 
     def _given(self, nothing: str) -> str:
-        """Return the template that stands on the command line or is piped in; PuppetError(`nothing`) for none."""
+        """Return the template from the command line or standard input; raise PuppetError(`nothing`) if there is none."""
         if self.options.e is not None:
             return self.options.e
         if sys.stdin.isatty():
@@ -111,7 +111,7 @@ class EppCommand:
     # --- the actions ---
 
     def validate(self) -> int:
-        """Say what is wrong with templates."""
+        """Print the errors of templates."""
         missing: list[str] = []
         if self.options.e is not None:
             sources = [("", Source(self.options.e))]
@@ -195,7 +195,7 @@ class EppCommand:
         return 0
 
     async def _compiler(self, site: LocalEnvironment) -> Compilation:
-        """Return a compilation of which nothing but top scope is there: the node's variables and facts."""
+        """Return a compilation that has only top scope: the node's variables and facts."""
         name = self.agent.node_name_value if self.options.node is None else self.options.node
         node = await node_for(self.master, name)
         own_facts = {} if self.options.facts is None else given_facts(Path(self.options.facts))
@@ -222,7 +222,7 @@ class EppCommand:
 
 
 def _of_file(compilation: Compilation, path: Path) -> Any:
-    """What a file of values says."""
+    """Return the values in a file."""
     if path.suffix not in (".yaml", ".pp"):
         raise ConfigError("Only .yaml or .pp can be used as a --values_file")
     try:

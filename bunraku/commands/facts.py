@@ -124,7 +124,7 @@ async def _found(settings: AgentSettings, sources: FactSources, name: str) -> di
 
 
 async def _stored(flags: Mapping[str, Any], terminus: str, name: str) -> Any:
-    """Return the facts of a node that a master keeps, as plain data; NotFound."""
+    """Return a node's facts that a master has stored, as plain data; raise NotFound."""
     from master.bindings import facts_factories  # all of the master, which the other actions do not need
     from shared.settings.master import settings_beside_master
 

@@ -137,7 +137,7 @@ class BucketCommands:
         self.differ = differ or Differ()
 
     async def backup(self, files: Sequence[str]) -> int:
-        """Keep every file that can be read; what is missing is said and passed over, as Puppet does."""
+        """Back up every readable file; missing ones are reported and skipped, as by Puppet."""
         if not files:
             raise BadRequest("You must specify a file to back up")
         checksums_by_file: dict[str, str] = {}
@@ -221,7 +221,7 @@ class BucketCommands:
         return 0
 
     async def _side(self, word: str) -> tuple[IO[bytes], str]:
-        """Return an open file with the content, and what to call it."""
+        """Return an open file with the content, and its label."""
         opened = await asyncio.to_thread(_file_of, word)
         if opened is not None:
             return opened, word
@@ -243,7 +243,7 @@ def _file_of(word: str) -> IO[bytes] | None:
 
 
 def _restore_target(path: Path) -> tuple[Path, os.stat_result | None]:
-    """Where a restored content goes (the end of a link), and what is there now."""
+    """Return the path for restored content (the target of a link), and its present state."""
     path = path.absolute()
     try:
         old = path.stat()
@@ -267,7 +267,7 @@ def _take_over(fd: int, old: os.stat_result | None) -> None:
 
 
 def show_list(options: FilebucketOptions, settings: AgentSettings) -> int:
-    """Print what a local bucket holds."""
+    """Print the contents of a local bucket."""
     folder = _folder(options, settings)
     if folder is None:
         raise Denied("Listing remote file buckets is not allowed", hint="Add --local, or --bucket FOLDER on the server itself.")

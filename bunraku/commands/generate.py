@@ -60,11 +60,11 @@ def main(options: GenerateOptions, flags: dict[str, Any]) -> int:
 
 def generate(modules: Sequence[Path], target: Path, *, force: bool, now: datetime, say: Callable[[str], None]) -> int:
     """
-    Bring the files in `target` up to date; 1 when a type could not be written, else 0.
+    Update the files in `target`; return 1 when a type could not be written, otherwise 0.
 
     Args:
         modules: folders of modules; of two types with one name the first module's is written.
-        say: is told what is done; what goes wrong is written to standard error.
+        say: is called with each step; errors are written to standard error.
     """
     sources: dict[str, Path] = {}
     for module in modules:

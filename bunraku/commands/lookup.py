@@ -186,7 +186,7 @@ def _write(value: Value, form: str) -> None:
 
 
 def _plain(value: Value) -> Any:
-    """Return a value as JSON and YAML have it; what they have no words for as its text."""
+    """Return a value in the form of JSON and YAML; other values become text."""
     if isinstance(value, dict):
         return {key if isinstance(key, str | int) else to_s(key): _plain(item) for key, item in entries(value)}
     if isinstance(value, list):

@@ -102,7 +102,7 @@ main = replace(COMMAND, call=run)
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """What the settings and the command line say."""
+    """The values of the settings and the command line."""
 
     options: ModuleOptions
     agent: AgentSettings
@@ -137,7 +137,7 @@ class _Site:
 
     @property
     def modulepath(self) -> tuple[Path, ...]:
-        """The folders of modules; that of --target-dir first."""
+        """Return the folders of modules; that of --target-dir first."""
         folders = [Path(folder) for folder in self.environment.modulepath]
         if self.options.target_dir is not None:
             folders.insert(0, Path(self.options.target_dir).absolute())
@@ -322,7 +322,7 @@ def _one_line(text: str) -> str:
 
 
 def _print_tree(site: _Site, done: Any) -> None:
-    """Print what was installed, below the folder it is in."""
+    """Print the installed modules, below their folder."""
     from ..modules.modulepath.listing import TreeNode, drawn, shown_version
 
     def node(module: Any) -> TreeNode:

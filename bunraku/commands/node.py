@@ -114,7 +114,7 @@ async def deactivate(names: Sequence[str], client: PuppetDbClient, on_submission
 
 
 async def node_statuses(names: Sequence[str], client: PuppetDbClient) -> list[dict[str, Any]]:
-    """Return what a PuppetDB says of nodes; those of which it says nothing are left out, and logged."""
+    """Return the states of nodes in a PuppetDB; unknown nodes are left out, and logged."""
     statuses = []
     for name in names:
         try:
@@ -130,7 +130,7 @@ async def node_statuses(names: Sequence[str], client: PuppetDbClient) -> list[di
 
 
 def status_text(status: Mapping[str, Any]) -> str:
-    """Return what a PuppetDB says of a node, for people."""
+    """Return a node's state in a PuppetDB, as text for people."""
     state = "Currently active"
     if status.get("deactivated"):
         state = f"Deactivated at {status['deactivated']}"
@@ -153,7 +153,7 @@ async def classified_node(name: str, settings: MasterSettings, terminus: str = "
 
 
 def clean_node(name: str, place: CaSite, stored: StoredNodes) -> bool:
-    """Remove all that is kept of a node; whether all that could be done."""
+    """Remove all stored data of a node; return whether everything succeeded."""
     done = _without_certificates(name, place)
     for what, forget in stored.parts():
         try:
@@ -178,12 +178,12 @@ def _without_certificates(name: str, place: CaSite) -> bool:
 
 
 def choice_of(settings: MasterSettings) -> TerminusRegistry:
-    """Where a master's settings and routes.yaml have things."""
+    """Return the place that a master's settings and routes.yaml select."""
     return TerminusRegistry(settings, Environments(environment_settings(settings)))
 
 
 class StoredNodes:
-    """What a master keeps of nodes."""
+    """A master's stored data of nodes."""
 
     def __init__(self, settings: MasterSettings) -> None:
         self.settings = settings
@@ -194,7 +194,7 @@ class StoredNodes:
         self._reports = registry.terminus(REPORT, report_factories(settings), "processor")
 
     def parts(self) -> Iterable[tuple[str, Callable[[str], Coroutine[Any, Any, None]]]]:
-        """Yield what is kept, with the function that removes it for a node."""
+        """Yield the kinds of stored data, each with the function that removes it for a node."""
         yield "facts", self.forget_facts
         yield "cached node", self.forget_node
         yield "reports", self.forget_reports
@@ -216,5 +216,5 @@ class StoredNodes:
             await self._node_cache.destroy(Request(name, self.settings.environment))
 
     async def forget_reports(self, name: str) -> None:
-        """Those that report processors keep."""
+        """Remove the reports of a node that report processors have stored."""
         await self._reports.destroy(Request(name, self.settings.environment))

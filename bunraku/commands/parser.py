@@ -108,7 +108,7 @@ def _error_text(issue: Diagnostic, environment: str) -> str:
 
 
 def sources(words: Sequence[str], settings: MasterSettings) -> dict[str, Source]:
-    """What is to be checked, by name."""
+    """Return the sources to check, by name."""
     if words:
         missing = [word for word in words if not Path(word).exists()]
         if missing:
@@ -126,7 +126,7 @@ def sources(words: Sequence[str], settings: MasterSettings) -> dict[str, Source]
 
 
 def _plain(issues: Sequence[Diagnostic], environment: str) -> dict[str, object]:
-    """What is wrong with one file: the first error in Puppet's own keys, and all of them in `issues`."""
+    """Return the errors of one file: the first in Puppet's own keys, and all of them in `issues`."""
     first = next((issue for issue in issues if issue.severity == "error"), issues[0])
     return _issue_data(first, environment) | {
         "issues": [_issue_data(issue, environment) | {"severity": issue.severity} for issue in issues]

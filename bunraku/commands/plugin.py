@@ -38,10 +38,10 @@ def main(options: FaceOptions, flags: dict[str, Any]) -> int:
 
 async def download(settings: AgentSettings) -> list[str]:
     """
-    Return the paths of all that was fetched or removed.
+    Return the paths of all copied or removed files.
 
     Raises:
-        PuppetError: a mount or a file could not be brought; which one, and why, has been logged.
+        PuppetError: a mount or a file could not be copied; its name and the reason were logged.
     """
     async with open_wiring(settings, "fileserver") as wiring:
         done = [each async for each in sync_plugins(wiring, await wiring.file_server.dialect())]

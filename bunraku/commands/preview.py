@@ -54,7 +54,7 @@ class PreviewOptions(CommandOptions):
     fail_on: str = text("WHAT", "only this makes the exit code differ from 0: new-errors, or changes")
 
     def check_options(self) -> None:
-        """Raise ConfigError for a command line that says too little, or what cannot be."""
+        """Raise ConfigError for an incomplete or contradictory command line."""
         if self.arguments:
             raise ConfigError(
                 f"puppet preview takes no arguments, but you gave {' '.join(self.arguments)}",
@@ -224,7 +224,7 @@ class PreviewCommand:
 
 
 def _write_page(path: Path, data: dict[str, Any]) -> None:
-    """Write the page of a result; only its owner may read it, for diffs show what is in files."""
+    """Write the page of a result; only its owner may read it, because diffs show the contents of files."""
     from master.preview.page import render_html
 
     try:

@@ -110,7 +110,7 @@ def print_table(body: bytes, columns: Sequence[str]) -> None:
 
 
 def table_lines(rows: Sequence[Mapping[str, Json]], names: Sequence[str]) -> list[str]:
-    """Return the lines of a table; of a long value only the beginning, unless it stands in the last column and is text."""
+    """Return the lines of a table; a long value is cut, unless it is text in the last column."""
     if not names:
         return []
     cells = [[_cell(row.get(name), is_last=name == names[-1]) for name in names] for row in rows]

@@ -101,7 +101,9 @@ def print_last_runs(options: ReportOptions, settings: MasterSettings, now: datet
 
 
 def nodes_with_facts(settings: MasterSettings) -> Iterator[str]:
-    """Yield the names of the nodes whose facts the master has stored; none where a terminus keeps them elsewhere. Blocks; OSError."""
+    """
+    Yield the names of the nodes whose facts the master has stored in files; none if another terminus stores them. Blocks; raises OSError.
+    """
     kind = settings.facts_terminus or "yaml"
     if kind in _FACT_FILES:
         folder = (settings.yamldir if kind == "yaml" else settings.server_datadir) / "facts"
@@ -117,7 +119,7 @@ def is_asked_for(run: LatestReport, options: ReportOptions, silent_for: int | No
 
 
 def lines_of(runs: Sequence[LatestReport], now: datetime) -> Iterator[str]:
-    """Yield one line a node: status, name, when its report came, environment, and what was special about the run."""
+    """Yield one line per node: status, name, time of the report, environment, and special circumstances of the run."""
     width = max((len(run.node) for run in runs), default=0)
     for run in runs:
         when = "never" if run.received is None else f"{run.received:%Y-%m-%d %H:%M} UTC ({age(now, run.received)} ago)"

@@ -106,7 +106,7 @@ def plain(value: Any) -> Any:
 
 
 def render(type_name: str, resources: Sequence[PrintedResource], yaml: bool) -> str:
-    """What is printed, without the last line's end."""
+    """Return the printed text, without the last newline."""
     if not yaml:
         return "\n".join(resource.manifest() for resource in resources)
     return plainyaml.dumps({type_name: {resource.title: dict(resource.attributes) for resource in resources}}).decode().rstrip("\n")
@@ -147,7 +147,7 @@ class ResourceCommand:
 
     async def run(self) -> list[PrintedResource]:
         """
-        What to print.
+        Return the text to print.
 
         Raises:
             ResourceError: no such type or attribute, or it cannot be listed.
@@ -197,7 +197,7 @@ class ResourceCommand:
         return cls, (rest[0] if rest else None), assignments
 
     async def _type(self, type_name: str, attributes: Set[str]) -> type[Type]:
-        """Return the built-in type, or a module's; one of which these attributes are used."""
+        """Return the built-in type, or a module's; the attributes are those that the command line uses."""
         name = type_name.lower()
         if name not in builtin_types() and name not in names_of_types(self.folders):
             raise ResourceError(f"Could not find type {type_name}", hint="`puppet resource --types` names those that there are.")
@@ -277,7 +277,7 @@ class ResourceCommand:
         return self._printed(cls, name, provider, {"ensure": ABSENT} if state is None else state, resource)
 
     def _printed(self, cls: type[Type], name: str, provider: Handler[Any], state: State, resource: Type | None = None) -> PrintedResource:
-        """What there is to print of a state: properties that have a value, and the parameters asked for."""
+        """Return the printed part of a state: properties that have a value, and the requested parameters."""
         declared = cls.declaration
         properties = [property_.name for property_ in declared.properties if property_.name != "ensure"]
         attributes: dict[str, Any] = {}
@@ -297,7 +297,7 @@ class ResourceCommand:
     # --- changing
 
     async def _change(self, resource: Type) -> None:
-        """Set what was given, as a run does; a failure is in the log."""
+        """Set the given attributes, as a run does; a failure is in the log."""
         from agent.state.statefiles import StateFile
         from agent.transaction.context import ApplyContext
         from agent.transaction.run import apply_catalog

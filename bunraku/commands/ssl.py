@@ -95,7 +95,7 @@ def main(options: SslOptions, flags: dict[str, Any]) -> int:
 
 
 class HostSsl:
-    """The ssldir of this host, and what can be done with it."""
+    """The ssldir of this host, and the actions on it."""
 
     def __init__(self, settings: AgentSettings) -> None:
         self.settings = settings

@@ -1,1 +1,1 @@
-"""Faces that modules bring: found, described without being run, loaded, called."""
+"""Faces of modules: finding, describing without running them, loading, calling."""

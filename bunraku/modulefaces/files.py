@@ -25,7 +25,7 @@ _MODULE = re.compile(r"[a-z]\w*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class FaceOutline:
-    """What the source of a face says of itself; `actions` with a summary each, `options` those of all actions together."""
+    """The description of a face from its source; `actions` with a summary each, `options` those of all actions together."""
 
     name: str
     summary: str
@@ -116,7 +116,7 @@ def faces_in(folders: Sequence[Path]) -> dict[str, FaceFile]:
 
 
 def outlines(faces: Mapping[str, FaceFile], built_in: Collection[str]) -> tuple[list[FaceOutline], list[PuppetError]]:
-    """Return what the faces say of themselves, and why some are not used. A command that is built in cannot be replaced."""
+    """Return the descriptions of the faces, and the reasons why some are not used. A built-in command cannot be replaced."""
     found: list[FaceOutline] = []
     problems: list[PuppetError] = []
     for name, face in sorted(faces.items()):

@@ -1,4 +1,4 @@
-"""Which faces the modules of the environment have: what `puppet` asks for a name that is not built in, and for its help."""
+"""The faces of the environment's modules, for names that are not built in and for the help of `puppet`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .files import FaceFile, face_folders, faces_in, outlines
 
 def command_of(name: str, argv: Sequence[str]) -> Callable[[Sequence[str]], int] | None:
     """
-    Return the main function of the face of that name which a module of the environment has, None when there is none.
+    Return the main function of the face with that name in a module of the environment, None when there is none.
 
-    Where nobody can say, because the environment is not there, one warning does.
+    If the environment does not exist, it logs one warning.
 
     Raises:
         ConfigError: there is one that cannot be used.

@@ -1,4 +1,4 @@
-"""What an action returned, as text for a person or data for a program."""
+"""The result of an action, as text for a person or data for a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMS = ("console", "s", "json", "yaml")
 
 
 def plain(value: Any) -> Any:
-    """Return a result as plain data: models as what moves over the wire, paths and times as text; ConfigError for anything else."""
+    """Return a result as plain data: models in their wire form, paths and times as text; raise ConfigError for anything else."""
     if isinstance(value, Model):
         return value.to_data(MODERN)
     if value is None or isinstance(value, bool | int | float | str):
@@ -62,7 +62,7 @@ def rendered(value: Any, form: str) -> bytes:
 
 
 def write_output(output: str | bytes) -> None:
-    """Print what was rendered: text with a last line's end, bytes as they are."""
+    """Print rendered output: text with a newline at the end, bytes unchanged."""
     body = _line(output) if isinstance(output, str) else output
     sys.stdout.flush()
     sys.stdout.buffer.write(body)

@@ -1,4 +1,4 @@
-"""What a face and its actions are as commands, made of their declarations: options, and help."""
+"""A face and its actions as commands, made from their declarations: options, and help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `puppet module` says when it cannot do what it is asked, in the words of Puppet 7."""
+"""The error messages of `puppet module`, with the texts of Puppet 7."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def with_v(version: object) -> str:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """
-    What was asked for.
+    A requested action on a module.
 
     Attributes:
         action: install, upgrade or uninstall.
         version: the version or range; '' for the newest.
-        installed: the version that is there; '' for none.
+        installed: the installed version; '' for none.
     """
 
     action: str
@@ -46,13 +46,13 @@ class Wanted:
 
     @property
     def versions(self) -> str:
-        """What is to happen to the version."""
+        """The action on the version, as text."""
         if self.action == "upgrade":
             return f"{with_v(self.installed)} -> {self.requested}"
         return with_v(self.installed or self.version or LATEST)
 
     def could_not(self, *lines: str, versions: str | None = None, module: str = "module ") -> ModuleToolError:
-        """Return the error whose first line says what could not be done; `lines` say why."""
+        """Return the error whose first line names the failed action; `lines` have the reasons."""
         shown = self.versions if versions is None else versions
         first = f"Could not {self.action} {module}'{self.name}'" + (f" ({shown})" if shown else "")
         return ModuleToolError("\n".join((first, *lines)))
@@ -77,7 +77,7 @@ def invalid_name(name: str, suggestion: str) -> ModuleToolError:
 
 
 def no_releases(wanted: Wanted, source: str) -> ModuleToolError:
-    """Return the error for a module of which the Forge has no release."""
+    """Return the error for a module without releases on the Forge."""
     if wanted.version:
         lines = [f"  No releases matching '{wanted.version}' are available from {source}"]
     else:
@@ -90,9 +90,9 @@ def no_solution(wanted: Wanted, unsatisfied: str = "", current: str = "", expect
     Return the error for dependencies that cannot all be met.
 
     Args:
-        unsatisfied: the module of which no version would do.
+        unsatisfied: the module that has no matching version.
         current: its version that is installed.
-        expected: ranges by the module that they are of, or that asks for them.
+        expected: ranges by the module that they belong to, or that requires them.
     """
     lines = ["  The requested version cannot satisfy all dependencies"]
     if expected:
@@ -113,8 +113,8 @@ def would_overwrite(
     Return the error for a module in the way.
 
     Args:
-        dependency: name and version of the dependency whose place is taken; None: it is the module's own.
-        current: name and version of what is there, if it says that.
+        dependency: name and version of the dependency whose folder exists; None: it is the module's own folder.
+        current: name and version of the existing module, if its metadata has them.
     """
     lines = []
     if dependency:
@@ -157,7 +157,7 @@ def changed_locally(wanted: Wanted) -> ModuleToolError:
 
 
 def other_version(wanted: Wanted, places: Sequence[tuple[object, object]]) -> ModuleToolError:
-    """Return the error for a module that is installed in other versions than the wanted one; `places` as in `installed_twice`."""
+    """Return the error for a module that is installed in versions other than the requested one; `places` as in `installed_twice`."""
     return wanted.could_not(
         f"  No installed version of '{wanted.name}' matches ({wanted.requested})",
         *(f"    '{wanted.name}' ({with_v(version)}) is installed in {folder}" for version, folder in places),

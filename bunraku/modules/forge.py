@@ -1,4 +1,4 @@
-"""The Puppet Forge, or what speaks as it does (its API v3): releases of modules, searches, archives."""
+"""The Puppet Forge, or a server with its API v3: releases of modules, searches, archives."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ class Forge:
     A Forge at a URL.
 
     Args:
-        groups: groups of modules that it shall look in, joined by `+`.
-        authorization: the header that it is shown; '' for the password in the URL, if there is one.
-        warn: is told of releases that cannot be considered.
+        groups: groups of modules to search, joined by `+`.
+        authorization: the header that it gets; '' for the password in the URL, if there is one.
+        warn: is called with releases that cannot be used.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Forge:
         Write the archive of a release to the new file `path`.
 
         Args:
-            progress: is told how many bytes have come.
+            progress: is called with the number of received bytes.
         Raises:
             ChecksumMismatch: it is not the archive that the release names, or the release names none. Others as `releases`.
         """

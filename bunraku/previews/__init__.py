@@ -1,1 +1,1 @@
-"""The command `puppet preview`: its sides, what it prints."""
+"""The command `puppet preview`: its sides and its output."""

@@ -1,4 +1,4 @@
-"""How far a preview has come: a bar, the rate and the time that is left."""
+"""The progress of a preview: a bar, the rate and the remaining time."""
 
 from __future__ import annotations
 

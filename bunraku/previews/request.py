@@ -1,4 +1,4 @@
-"""What a preview compares, for which nodes: from a command line to the two sides and the certnames."""
+"""The sides and nodes of a preview: from a command line to the two sides and the certnames."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _side(environments: Environments, word: str) -> PreviewSide:
 
 
 def notes_about(sides: Sides) -> Iterator[str]:
-    """Yield what the sides lack that is in no commit: modules of a Puppetfile, submodules."""
+    """Yield notes about the parts of a side that are not in a commit: modules of a Puppetfile, submodules."""
     folders = [Path(side.root) for side in (sides.before, sides.after) if side.revision is not None]
     if not folders:
         return
@@ -87,7 +87,7 @@ def _content(path: Path) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class NodeSelection:
-    """Which nodes: one of the four is set."""
+    """The selection of nodes: one of the four fields is set."""
 
     names: tuple[str, ...] = ()
     file: str | None = None

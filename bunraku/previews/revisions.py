@@ -1,4 +1,4 @@
-"""Revisions of a control repository, exported to a temporary folder by Git; what is deployed is not touched."""
+"""Revisions of a control repository, exported to a temporary folder by Git; deployed environments are not touched."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def exported(repository: str, names: tuple[str, str], *, timeout: float) -> Iter
 
 
 def checked_location(repository: str) -> str:
-    """Return the location of a repository; raise ConfigError for what may be something else to Git, such as an option or a command."""
+    """Return the location of a repository; raise ConfigError for a text that Git may read as an option or a command."""
     path = Path(repository).absolute()
     if not repository.startswith("-") and path.is_dir():
         return str(path)

@@ -140,12 +140,12 @@ def _value_text(value: Any) -> str:
 
 
 def _code(text: str) -> str:
-    """Return a text that may stand between backquotes."""
+    """Return a text that can be between backquotes."""
     return text.replace("`", "'").replace("\n", " ")
 
 
 def _longest_run(line: str) -> int:
-    """Return how many backquotes stand side by side at most."""
+    """Return the length of the longest run of backquotes."""
     longest = run = 0
     for character in line:
         run = run + 1 if character == "`" else 0

@@ -1,4 +1,7 @@
-"""How commands ask a store or a PuppetDB: over TLS with this host's certificate, in clear text on this host, or at a Unix socket."""
+"""
+The connections of commands to a store or a PuppetDB: over TLS with this host's certificate, in clear text on this host, or at a Unix
+socket.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ class StoreServers:
 
 
 def checked_url(text: str) -> str:
-    """Return the URL of a server without a slash at its end; raise ConfigError for what cannot be one."""
+    """Return the URL of a server without a slash at its end; raise ConfigError for an invalid one."""
     url = text.strip().rstrip("/")
     if url.startswith(_UNIX + "/"):
         return url
@@ -207,7 +210,7 @@ class StoreClient:
         return text[:_MAX_ERROR].decode("utf-8", "replace").rstrip()
 
     def _peer_error(self, err: BaseException) -> PeerUnreachable | PeerNotTrusted:
-        """Return the error that tells a person what to do."""
+        """Return an error with a remedy."""
         if isinstance(err, aiohttp.ClientConnectorCertificateError):
             cause = err.certificate_error
             text = getattr(cause, "verify_message", "") or str(cause)

@@ -78,7 +78,7 @@ async def write_archive(servers: StoreServers, file: BinaryIO) -> int:
 
 
 async def rows_of(client: StoreClient, question: ArchiveQuestion) -> AsyncIterator[Row]:
-    """Yield what a server answers; raise BadData where that is not a list of objects."""
+    """Yield a server's rows; raise BadData if the answer is not a list of objects."""
     parameters = {"query": dump_json(question.query).decode()}
     if question.order_by:
         parameters["order_by"] = dump_json([{"field": name} for name in question.order_by]).decode()
@@ -95,7 +95,7 @@ async def rows_of(client: StoreClient, question: ArchiveQuestion) -> AsyncIterat
 
 def import_file(options: StoreFaceOptions, servers: StoreServers) -> int:
     """
-    Submit what is in an archive; the exit code.
+    Submit the commands of an archive; return the exit code.
 
     Raises:
         PuppetError: The file cannot be read, or is no archive, or the server cannot be reached any more; the commands before are submitted.
@@ -109,7 +109,7 @@ def import_file(options: StoreFaceOptions, servers: StoreServers) -> int:
 
 
 async def submit_archive(servers: StoreServers, file: BinaryIO) -> int:
-    """Submit what is in an archive; return the exit code. Each file that is not taken is printed."""
+    """Submit the commands of an archive; return the exit code. Each refused file is printed."""
     async with StoreClient(servers) as client:
         importer = Importer(client)
         reader = ArchiveReader(lambda name, reason: importer.refuse(f"{name}: {reason}"))
@@ -140,7 +140,7 @@ class Importer:
                     self.submitted += 1
 
     def refuse(self, refusal: str) -> None:
-        """Print what is not taken, and why."""
+        """Print a refused file, and the reason."""
         self.refused += 1
         print(f"Error: Refused: {escape_controls(refusal)}", file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""`puppet db move`: all that a store keeps goes from one database to another."""
+"""`puppet db move`: copy a store from one database to another."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _AGAIN = "Both databases are in order, and the same command goes on where this o
 
 def move(source: str, target: str, flags: Mapping[str, Any], *, restart: bool, as_json: bool) -> int:
     """
-    Move all that a store keeps; return the exit code.
+    Copy a store; return the exit code.
 
     Args:
         source: `sqlite` for the file in store_dir, or the address of a database.
         target: The same.
         flags: The settings of the command line.
-        restart: Whether to empty a target that an earlier call has begun to fill.
+        restart: True: empty a target that an earlier call has begun to fill.
     Raises:
         PuppetError: The move was not done, or not to its end.
     """

@@ -1,4 +1,4 @@
-"""Which servers a command asks: those of its options, of the client tools' configuration, or of the master's puppetdb.conf."""
+"""The servers that a command queries: those of its options, of the client tools' configuration, or of the master's puppetdb.conf."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _master_servers(configuration: Path, flags: Mapping[str, Any]) -> list[str]:
 
 
 def _client_tools() -> Mapping[str, Any]:
-    """Return what the configuration of the client tools says; nothing where there is none."""
+    """Return the configuration of the client tools; an empty one when there is none."""
     for candidate in CLIENT_TOOLS:
         path = candidate.expanduser()
         try:

@@ -17,8 +17,8 @@ def parse_names(hostname: str, canonical: str, resolv_conf: str) -> dict[str, st
     """
     Return hostname, domain and fqdn.
 
-    `canonical` is the resolver's name of this host; it counts when it begins with the host's name and a dot. Without
-    a domain from either, `domain` or the first of `search` in resolv.conf. Source: facts reference 2.3.
+    `canonical` is the resolver's name of this host; it counts when it begins with the host's name and a dot. Without a domain from either,
+    `domain` or the first of `search` in resolv.conf. Source: facts reference 2.3.
     """
     host, _, domain = hostname.partition(".")
     if not domain and canonical.startswith(f"{host}."):

@@ -33,8 +33,7 @@ class CrontabFormat(LineFormat):
     """
     A job is a name in a comment, settings, times and command.
 
-    Settings between a job's name and the job belong to it; a job without a name is called
-    `unmanaged:<command>-<number>`.
+    Settings between a job's name and the job belong to it; a job without a name is called `unmanaged:<command>-<number>`.
     """
 
     def __init__(self) -> None:

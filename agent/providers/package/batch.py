@@ -16,8 +16,8 @@ class BatchInstaller:
     """
     The packages that were installed early, each with its earlier state.
 
-    Each of them is still evaluated with its earlier state, and so gets its own event; there is only nothing left to do.
-    A command that fails fails no resource: a package that it did not install is installed alone, at its turn, and shows its own error.
+    Each of them is still evaluated with its earlier state, and so gets its own event; there is only nothing left to do. A command that
+    fails fails no resource: a package that it did not install is installed alone, at its turn, and shows its own error.
     """
 
     def __init__(self, manager: PackageManager) -> None:

@@ -131,8 +131,8 @@ class PuppetserverGem(OwnGems, name="puppetserver_gem", confine=[program(PUPPETS
     """
     Manages gems of puppetserver's JRuby.
 
-    Its own command starts a Java each time; so Puppet's Ruby, if it is installed, lists the gems. Gems
-    that belong to a Ruby itself cannot be managed.
+    Its own command starts a Java each time; so Puppet's Ruby, if it is installed, lists the gems. Gems that belong to a Ruby itself cannot
+    be managed.
     """
 
     programs = (PUPPETSERVER,)

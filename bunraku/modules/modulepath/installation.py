@@ -1,4 +1,4 @@
-"""Installing and upgrading modules with what they depend on, as `puppet module install` and `upgrade` do."""
+"""Installing and upgrading modules with their dependencies, as `puppet module install` and `upgrade` do."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Say = Callable[[str, str], None]
 @dataclass(frozen=True, slots=True)
 class InstalledNode:
     """
-    A module of what an installation has done, with those that it brought along.
+    A module in the result of an installation, with its new dependencies.
 
     Attributes:
         folder: the folder of the modulepath that it is in.
-        previous: the version that it had before; '' when it is new, or as it was.
+        previous: the earlier version; '' when it is new or unchanged.
     """
 
     name: str
@@ -44,11 +44,11 @@ class InstalledNode:
 @dataclass(frozen=True, slots=True)
 class Installation:
     """
-    What has been done.
+    The result of an installation.
 
     Attributes:
         folder: where.
-        unchanged: the version that was there already, so that nothing was done; else ''.
+        unchanged: the version that was installed already, so that nothing was done; otherwise ''.
     """
 
     folder: Path
@@ -62,9 +62,9 @@ class ModuleInstaller:
     One `puppet module install` or `upgrade`.
 
     Args:
-        installed: the modules that are there.
-        say: is told what is done, with the level of the message.
-        progress: is told the name of what is downloaded and how many bytes of it have come.
+        installed: the installed modules.
+        say: is called with each step, and the level of the message.
+        progress: is called with the name of the download and the number of received bytes.
     """
 
     forge: Forge
@@ -210,7 +210,7 @@ class ModuleInstaller:
         return [Candidate(release.name, release.version, release.dependencies, origin=release) for release in releases]
 
     def _constraints(self, name: str) -> dict[str, list[Constraint]]:
-        """Return what the installed modules ask of each other: their ranges, and no other major version than they have."""
+        """Return the constraints of installed modules on each other: their ranges, and their present major versions."""
         constraints: dict[str, list[Constraint]] = {}
         for module in self.installed.by_name.values() if not self.force else ():
             if module.name == name:
@@ -226,7 +226,7 @@ class ModuleInstaller:
     # --- refusals
 
     def _no_solution(self, name: str, wanted: Wanted, fitting: Sequence[Candidate], problem: ResolutionProblem) -> PuppetError:
-        """Return the error for a module whose dependencies cannot be met; `name`: of what no release would do."""
+        """Return the error for a module whose dependencies cannot be met; `name`: the module without a matching release."""
         newest = max(fitting, key=lambda candidate: candidate.order)
         expected: dict[str, str] = {}
         if name == wanted.name:
@@ -280,7 +280,7 @@ class ModuleInstaller:
     # --- doing it
 
     async def _prepare(self, chosen: Sequence[Candidate], homes: dict[str, Path], folder: Path) -> dict[str, Path]:
-        """Download and unpack what is not there yet; return the folder of the modulepath of each chosen module, by name."""
+        """Download and unpack missing releases; return the folder of the modulepath for each chosen module, by name."""
         places = {}
         for candidate in chosen:
             if isinstance(candidate.origin, InstalledModule):
@@ -296,7 +296,7 @@ class ModuleInstaller:
     def _tree(
         self, candidate: Candidate, chosen: Sequence[Candidate], places: dict[str, Path], seen: set[str], *, with_unchanged: bool = True
     ) -> InstalledNode:
-        """Return what was done as a tree; `with_unchanged`: with the dependencies that were there already."""
+        """Return the result as a tree; `with_unchanged`: with the dependencies that were installed already."""
         seen.add(candidate.name)
         by_name = {other.name: other for other in chosen}
         nodes = []

@@ -59,11 +59,11 @@ class InstalledModule:
 @dataclass(frozen=True, slots=True)
 class UnmetDependency:
     """
-    A dependency of an installed module that no installed one meets.
+    A dependency of an installed module that no installed module meets.
 
     Attributes:
         reason: non_semantic_version, version_mismatch or missing.
-        installed: the version of what is there; '' when nothing is.
+        installed: the installed version; '' when there is none.
     """
 
     reason: str
@@ -115,7 +115,7 @@ class InstalledModules:
 
     @cached_property
     def dependants(self) -> Mapping[str, Sequence[tuple[InstalledModule, ModuleDependency]]]:
-        """What needs a module, by full name, sorted by the name of who needs it."""
+        """Return the dependants of a module, by full name, sorted by their names."""
         found: dict[str, list[tuple[InstalledModule, ModuleDependency]]] = {}
         for module in sorted(self.by_folder.values(), key=lambda module: module.name):
             for dependency in module.dependencies if module.name else ():
@@ -127,7 +127,7 @@ class InstalledModules:
         return self.dependants.get(module.name, ()) if module.name else ()
 
     def meeting(self, module: InstalledModule) -> list[InstalledModule]:
-        """Return what is installed in the places of a module's dependencies, whatever its author and version."""
+        """Return the installed modules in the places of a module's dependencies, of any author and version."""
         folders = (dependency.name.partition("-")[2] for dependency in module.dependencies)
         return [self.by_folder[folder] for folder in folders if folder in self.by_folder]
 
@@ -150,8 +150,8 @@ def read_installed(modulepath: Sequence[Path], *, strict: str = "warning", warn:
     Return the modules of a modulepath. Blocks.
 
     Args:
-        strict: off, warning or error: how a metadata.json that is not JSON is taken.
-        warn: is told of such.
+        strict: off, warning or error: how to treat a metadata.json that is not JSON.
+        warn: is called with such files.
     Raises:
         MissingMetadata: a metadata.json lacks something. PuppetError: one is not JSON, if that is an error; an entry makes no sense.
     """

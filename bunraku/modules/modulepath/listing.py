@@ -1,4 +1,4 @@
-"""What `puppet module list` shows: modules by folder, as a tree of what they depend on, and the dependencies that are not met."""
+"""The output of `puppet module list`: modules by folder, as a tree of their dependencies, and the unmet dependencies."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ModuleListing:
         self.unmet: Mapping[str, Mapping[str, list[UnmetDependency]]] = self._unmet()
 
     def _unmet(self) -> dict[str, dict[str, list[UnmetDependency]]]:
-        """Return the dependencies that are not met, by reason and by the name of what is needed."""
+        """Return the unmet dependencies, by reason and by the name of the required module."""
         found: dict[str, dict[str, list[UnmetDependency]]] = {reason: {} for reason in _REASONS}
         for module in sorted(self._installed.by_folder.values(), key=lambda module: module.folder):
             for unmet in sorted(self._installed.unmet(module), key=lambda unmet: unmet.dependency.name):
@@ -66,7 +66,7 @@ class ModuleListing:
         return found
 
     def warnings(self) -> list[str]:
-        """Return what is to be said about unmet dependencies."""
+        """Return the warnings about unmet dependencies."""
         texts = []
         for reason in _REASONS:
             for name, unmet in sorted(self.unmet[reason].items()):
@@ -79,7 +79,7 @@ class ModuleListing:
         return texts
 
     def text(self, *, tree: bool) -> str:
-        """Return the listing, folder by folder; `tree`: with what a module depends on below it."""
+        """Return the listing, folder by folder; `tree`: with each module's dependencies below it."""
         text = ""
         for folder, modules in self._installed.by_path.items():
             why = f"  ({self._folders[folder]})" if folder in self._folders else ""
@@ -88,7 +88,7 @@ class ModuleListing:
         return text
 
     def data(self, origin_of: Callable[[Path], Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the listing for scripts; `origin_of` says what is known of the module in a folder beside its metadata."""
+        """Return the listing for scripts; `origin_of` returns the origin of the module in a folder, in addition to its metadata."""
         return [
             {"path": str(folder), "modules": [self._module_data(module, origin_of(module.path)) for module in modules]}
             for folder, modules in self._installed.by_path.items()
@@ -162,5 +162,5 @@ class ModuleListing:
 
 
 def shown_version(previous: str, version: str) -> str:
-    """Return the version of a module that was installed, or what it was upgraded from and to."""
+    """Return the version of an installed module, or its old and new version after an upgrade."""
     return f"{with_v(previous)} -> {with_v(version)}" if previous else with_v(version)

@@ -1,4 +1,4 @@
-"""Modules on their way into a folder of the modulepath: made ready beside it, then renamed, all or none."""
+"""Placing modules into a folder of the modulepath: they are prepared in temporary folders, then renamed, all or none."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ModulePlacement:
         return self._staging[folder]
 
     def unpacked(self, archive: Path, folder: Path) -> tuple[Path, str, SemVer]:
-        """Unpack an archive beside the folder it is for; return where its module is, its name and version. Blocks. Errors as `unpack`."""
+        """Unpack an archive next to its target folder; return the module's path, its name and version. Blocks. Errors as `unpack`."""
         room = self.room(folder) / secrets.token_hex(8)
         room.mkdir(mode=0o700)
         owner = owner_in(folder)
@@ -71,7 +71,7 @@ class ModulePlacement:
 
     def place(self, module: Path, name: str, folder: Path) -> Path:
         """
-        Have the unpacked module `author-name` put into a folder by `commit`; return where it will be.
+        Register the unpacked module `author-name` for `commit`; return its future folder.
 
         Raises:
             BadData: It brings a face with the name of a command, which would never be used.
@@ -83,7 +83,7 @@ class ModulePlacement:
         return place
 
     def commit(self) -> None:
-        """Put all modules in their places, in place of what is there; when one cannot be, all is as it was. Blocks."""
+        """Put all modules into their places, replacing existing ones; if one fails, everything is restored. Blocks."""
         done: list[_Placement] = []
         try:
             for placement in self._placements:
@@ -103,7 +103,7 @@ class ModulePlacement:
         self._placements.clear()
 
     def remove(self, module: Path) -> None:
-        """Take a module out of its folder at once; what it consists of is removed by `clear`. Blocks."""
+        """Rename a module out of its folder at once; `clear` removes its files later. Blocks."""
         try:
             module.rename(self.room(module.parent) / secrets.token_hex(8))
             sync_directory(module.parent)
@@ -111,14 +111,14 @@ class ModulePlacement:
             raise PuppetError(f"Could not remove {module}: {err}") from err
 
     def clear(self) -> None:
-        """Remove what is no longer needed. Blocks."""
+        """Remove the temporary folders. Blocks."""
         for staging in self._staging.values():
             shutil.rmtree(staging, onerror=lambda _, path, error: log.warning("Could not remove %s: %s", path, error[1]))
 
 
 @contextmanager
 def placement(limits: ModuleArchiveLimits) -> Iterator[ModulePlacement]:
-    """Yield a placement whose temporary folders are gone at the end, whatever happens."""
+    """Yield a placement whose temporary folders are always removed at the end."""
     modules = ModulePlacement(limits)
     try:
         yield modules

@@ -1,7 +1,7 @@
 """
-Which releases are to be installed together: the newest that satisfy each other and what is installed.
+The releases to install together: the newest that satisfy each other and the installed modules.
 
-The search is resolvelib's. As in Puppet, names are decided in alphabetical order, what is installed goes before what is newer, stable
+The search is resolvelib's. As in Puppet, names are decided in alphabetical order, installed ones are preferred to newer ones, stable
 releases go before prereleases, and no two modules may have one folder.
 """
 
@@ -47,10 +47,10 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Constraint:
     """
-    A range that a module has to be in, if it is chosen.
+    A range that a chosen module must match.
 
     Attributes:
-        module: the installed module that wants it so; '' for one that only keeps the major version.
+        module: the installed module that requires it; '' for one that only keeps the major version.
     """
 
     versions: SemVerRange
@@ -67,7 +67,7 @@ class _Slot:
 
 
 class Unsatisfiable(PuppetError):
-    """No releases satisfy each other; `name` is the first module of which none would do, '' when that is unknown."""
+    """No releases satisfy each other; `name` is the first module without a matching release, '' when that is unknown."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Could not find satisfying releases of {name}" if name else "Could not find satisfying releases")
@@ -103,10 +103,10 @@ class _Resolution(Resolution[Any, Any, str]):
 @dataclass(frozen=True, slots=True)
 class ResolutionProblem:
     """
-    What is to be resolved.
+    The input of a resolution.
 
     Attributes:
-        name, versions: the module that is wanted.
+        name, versions: the requested module.
         fetch: returns the candidates of a module.
         constraints: those of other modules, by name.
         one_a_folder: no two modules may have the same folder.
@@ -121,10 +121,10 @@ class ResolutionProblem:
 
 async def resolve(problem: ResolutionProblem, known: dict[str, Sequence[Candidate]]) -> list[Candidate]:
     """
-    Return the releases to install, the wanted one first.
+    Return the releases to install, the requested one first.
 
     Args:
-        known: candidates by name; those that are fetched are added.
+        known: candidates by name; fetched ones are added.
     Raises:
         Unsatisfiable: there is no solution. TooLarge: the search was given up.
     """
@@ -159,7 +159,7 @@ def _needed(mapping: Mapping[str, Any], name: str) -> list[Candidate]:
 
 
 class _Provider(AbstractProvider[Any, Any, str]):
-    """What resolvelib asks; a requirement is a ModuleDependency or a _Slot, a candidate a Candidate or a _Slot."""
+    """The interface for resolvelib; a requirement is a ModuleDependency or a _Slot, a candidate a Candidate or a _Slot."""
 
     def __init__(self, problem: ResolutionProblem, known: Mapping[str, Sequence[Candidate]]) -> None:
         self._problem = problem
@@ -226,7 +226,7 @@ class _Provider(AbstractProvider[Any, Any, str]):
         return all(taken == slot for slot in self._slots(candidate) for taken in requirements.get(f"/{slot.folder}", ()))
 
     def _preferred(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-        """Return the stable candidates, or all where none of those has what it depends on."""
+        """Return the stable candidates, or all if the dependencies of none of these can be met."""
         stable = [candidate for candidate in candidates if candidate.version.is_stable]
         if not stable or len(stable) == len(candidates):
             return candidates

@@ -48,10 +48,10 @@ async def install_puppetfile(
     progress: Callable[[str, int], None] = lambda name, size: None,
 ) -> list[DeployedModule]:
     """
-    Put all modules of a Puppetfile in their folders below that of an environment, in place of what is there.
+    Install all modules of a Puppetfile in their folders below that of an environment, replacing existing ones.
 
-    They are fetched and unpacked beside their places first; when one cannot be had, nothing is changed. What is in those folders and
-    not in the Puppetfile stays.
+    They are fetched and unpacked in temporary folders first; if one fails, nothing is changed. What is in those folders and not in the
+    Puppetfile stays.
 
     Args:
         say: is told warnings about releases, with their level.

@@ -1,4 +1,4 @@
-"""What comes from where: the folders of a modulepath from settings and environment.conf, the modules in them from a Puppetfile."""
+"""The origins of folders and modules: folders of a modulepath from settings and environment.conf, modules from a Puppetfile."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .puppetfile import DeclaredModule, read_puppetfile
 @dataclass(frozen=True, slots=True)
 class ModuleOrigins:
     """
-    Where folders and modules come from.
+    The origins of folders and modules.
 
     Attributes:
-        folders: by folder of the modulepath: what has it there: the command line, environment.conf, or a setting.
-        modules: by folder of a module: how the Puppetfile declares it.
+        folders: by folder of the modulepath, its source: the command line, environment.conf, or a setting.
+        modules: by folder of a module: its declaration in the Puppetfile.
         missing: what the Puppetfile declares and is not there.
     """
 
@@ -26,7 +26,7 @@ class ModuleOrigins:
     missing: Sequence[DeclaredModule]
 
     def of_module(self, path: Path) -> dict[str, Any]:
-        """Return what is known of a module, for scripts."""
+        """Return the origin of a module, for scripts."""
         declared = self.modules.get(path)
         return {
             "modulepath_from": self.folders.get(path.parent),

@@ -57,7 +57,7 @@ class DeclaredModule:
 
     @property
     def folder(self) -> str:
-        """What the module's folder is called."""
+        """Return the name of the module's folder."""
         return dashed(self.title).rpartition("-")[2]
 
     @property
@@ -81,7 +81,7 @@ class DeclaredModule:
 @dataclass(frozen=True, slots=True)
 class Puppetfile:
     """
-    What a Puppetfile declares.
+    The declarations of a Puppetfile.
 
     Attributes:
         forge: the URL of a Forge; '' for that of the settings.
@@ -109,10 +109,10 @@ def read_puppetfile(environment: Path) -> Puppetfile | None:
 
 def parse_puppetfile(data: bytes, path: str) -> Puppetfile:
     """
-    Return what a Puppetfile declares.
+    Return the declarations of a Puppetfile.
 
     Raises:
-        ConfigError: it does something else, or declares what cannot be; with the line. TooLarge.
+        ConfigError: it contains other code, or an invalid declaration; with the line. TooLarge.
     """
     if len(data) > MAX_PUPPETFILE:
         raise TooLarge(f"{path} is larger than {MAX_PUPPETFILE} bytes")

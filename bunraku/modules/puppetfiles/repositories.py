@@ -31,9 +31,9 @@ class GitLimits:
 
 async def check_out(module: DeclaredModule, folder: Path, limits: GitLimits, *, owner: tuple[int, int] | None = None) -> str:
     """
-    Put a module's revision into the new folder `folder`; return the sum of its commit.
+    Check out a module's revision into the new folder `folder`; return the sum of its commit.
 
-    Nothing of the repository is run: no hooks, no programs as transports, and nobody is asked for a password.
+    Nothing of the repository is run: no hooks, no programs as transports, and no prompt for a password.
 
     Args:
         owner: uid and gid of the files; None: the caller's.
@@ -69,7 +69,7 @@ async def check_out(module: DeclaredModule, folder: Path, limits: GitLimits, *, 
 
 
 def _finish(folder: Path, module: DeclaredModule, limits: GitLimits, owner: tuple[int, int] | None) -> None:
-    """Leave the files of the revision alone in the folder, with the owner that they shall have. Blocks."""
+    """Leave only the files of the revision in the folder, with their final owner. Blocks."""
     shutil.rmtree(folder / ".git")
     size = 0
     for count, path in enumerate(_everything(folder), 1):

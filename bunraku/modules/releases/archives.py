@@ -1,5 +1,5 @@
 """
-Archives of modules, unpacked as if an enemy had packed them: the Forge, a mirror or whoever wrote the module may be one.
+Archives of modules, treated as hostile: the Forge, a mirror or a module's author may be malicious.
 
 Only regular files and folders come out, below the folder they are unpacked in, with mode 0644 or 0755 and the owner that is asked for.
 Links, devices and FIFOs, paths that climb, a path that is there twice, names that are not UTF-8, and an archive that is damaged, too
@@ -40,11 +40,11 @@ _KINDS = {
 @dataclass(frozen=True, slots=True)
 class ModuleArchiveLimits:
     """
-    What one archive may hold.
+    The limits of one archive.
 
     Attributes:
         archive: bytes of the archive itself.
-        size: bytes of all that is in it, with headers.
+        size: bytes of its contents, with headers.
         files: files and folders in it.
         ratio: how many times larger than the archive that may be, beyond 16 MiB.
     """
@@ -62,12 +62,12 @@ class ModuleArchiveLimits:
 
 def unpack(archive: Path, folder: Path, limits: ModuleArchiveLimits, *, owner: tuple[int, int] | None = None) -> None:
     """
-    Put what a gzipped tar archive holds below `folder`, which is empty. Blocks.
+    Unpack a gzipped tar archive into the empty folder `folder`. Blocks.
 
     Args:
-        owner: uid and gid of what is written; None: the caller's.
+        owner: uid and gid of the files; None: the caller's.
     Raises:
-        BadData: the archive is damaged, or holds something that no module needs; what was written by then stays.
+        BadData: the archive is damaged, or has a member that no module needs; files written by then stays.
         TooLarge: a limit was passed.
     """
     with archive.open("rb") as packed:

@@ -36,7 +36,7 @@ class IgnorePattern:
 
     @classmethod
     def of(cls, line: str) -> IgnorePattern | None:
-        """Return what a line means, None for an empty one or a comment."""
+        """Return the meaning of a line, None for an empty one or a comment."""
         text = line.rstrip("\r\n").rstrip(" ")
         if not text or text.startswith("#"):
             return None
@@ -65,8 +65,8 @@ def build(module: Path, limits: ModuleArchiveLimits) -> Path:
     """
     Pack a module; return the archive. Blocks.
 
-    Hidden files, `pkg`, `coverage` and what .pdkignore, .pmtignore or .gitignore names are left out. Times, owners and the order of files
-    do not count, and of modes only whether the owner may execute.
+    Hidden files, `pkg`, `coverage` and files that .pdkignore, .pmtignore or .gitignore names are left out. Times, owners and the order of
+    files do not count, and of modes only whether the owner may execute.
 
     Raises:
         BadData: its metadata.json lacks something, or it holds links or special files. NotFound: it has none. TooLarge.

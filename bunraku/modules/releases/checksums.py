@@ -1,4 +1,4 @@
-"""Which files of a module are no longer as they were packed."""
+"""The files of a module that have changed since it was packed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def changed_files(module: Path) -> list[str]:
 
 
 def has_changes(module: Path) -> bool:
-    """Return whether files of a module have changed, False when that cannot be said."""
+    """Return whether files of a module have changed; False when it is unknown."""
     try:
         return bool(changed_files(module))
     except (NotFound, BadData):

@@ -1,4 +1,4 @@
-"""What a module says of itself in its metadata.json."""
+"""The metadata.json of a module."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def dashed(name: str) -> str:
 
 
 def folder_of(name: str) -> str:
-    """Return what the folder of the module `author-name` is called."""
+    """Return the name of the folder of the module `author-name`."""
     return name.partition("-")[2]
 
 
@@ -114,7 +114,7 @@ def released_dependencies(metadata: Mapping[str, Any]) -> tuple[ModuleDependency
 
 
 def valid_name(name: str) -> str:
-    """Return a module's full name, with `-` or `/` in it; BadData says what is wrong with it, in Puppet's words."""
+    """Return a module's full name, with `-` or `/` in it; raise BadData with Puppet's message for an invalid one."""
     if _ANY_CASE_NAME.fullmatch(name):
         return name
     namespace, _, short = re.sub("[-/]", "-", name, count=1).partition("-")
