@@ -16,6 +16,9 @@ from .compilation_view import CompilationView
 from .resources import RELATIONSHIPS, DeclaredResource, parts_of_title
 from .richdata import encode
 
+_UNCHANGED = frozenset((bool, int))
+"""Classes of values that stand in a catalog as they are."""
+
 
 def wire_catalog(
     compilation: CompilationView, *, version: int | str, rich: bool = True, exported: bool = False, texts: bool = False
@@ -114,11 +117,10 @@ def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: 
         name = namevar if name == "name" else name  # which stands for the one namevar, whatever its own name is
         if value is None or (name == namevar and value == resource.title and not main):
             continue
-        kind = value.__class__
-        if (kind is str and value.isascii()) or kind is bool or kind is int:  # as most are, and encode would return them
+        if (value.__class__ is str and value.isascii()) or value.__class__ in _UNCHANGED:  # as most are, and encode would return them
             parameters[name] = value
             continue
-        if kind is list:
+        if value.__class__ is list:
             if name in RELATIONSHIPS:
                 value = [item for item in flatten_arrays(value) if item is not None]
             elif any(item.__class__ is list for item in value):
