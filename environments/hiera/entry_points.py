@@ -8,7 +8,6 @@ from language.host import NO_ARGUMENTS, DataContext, LookupArguments, NotFoundIn
 from language.values.core import MISSING, Value
 
 from .data_layers import DataLayers
-from .explaining.explained_lookup import ExplainedInvocation, ExplainedLookup
 from .hierarchy.lookup_context import BackendCache, LookupContext
 from .lookup import Lookup
 
@@ -24,8 +23,7 @@ def look_up(layers: DataLayers, key: str, context: DataContext, merge: Any, argu
         NotFoundInData: there is none.
         EvaluationError: the data, its configuration, or `merge` is wrong.
     """
-    explained = arguments.explainer is not None or isinstance(layers.running, ExplainedInvocation)
-    lookup = (ExplainedLookup if explained else Lookup).begin(layers, context, arguments, layers.running)
+    lookup = Lookup.begin(layers, context, arguments, layers.running)
     if arguments.hiera_call:
         invocation = lookup.invocation
         invocation.hiera_call = True

@@ -13,6 +13,7 @@ from language.values.core import MISSING, MaybeValue, Value
 from shared.errors import EvaluationError
 
 from .errors import DataError, LookupUsageError
+from .explanation import NO_EXPLAINER, Explainer
 from .interpolation import fill_text, interpolate
 from .keys import Segment, dig_one
 
@@ -23,6 +24,8 @@ CONSTANT_VARIABLES = frozenset(("facts", "trusted", "server_facts", "environment
 """Variables that stay the same for a whole compilation."""
 
 CALLER_VARIABLES = frozenset(("calling_class", "calling_class_path", "calling_module"))
+
+_VARIABLE_EVENTS = {"overrides": "found_in_overrides", "scope": "found", "defaults": "found_in_defaults"}
 
 FindNested = Callable[["Invocation", str], MaybeValue]
 """Returns the value of another key for an invocation; MISSING when there is none."""
@@ -43,6 +46,7 @@ class Invocation:
         arguments: the caller's arguments: values that hide variables and keys, and defaults for them.
         bound: the name that a mapped_paths entry binds, with its value.
         version_3: variables are seen as version 3 does: '' is undef, and there are some more.
+        explainer: records the steps of the lookup.
         reads: names and values of the variables that were read, while a hierarchy is resolved; None at other times.
     """
 
@@ -59,8 +63,10 @@ class Invocation:
     reads: list[tuple[str, Value]] | None = field(default=None, init=False)
     top_key: str = field(default="", init=False)
     module: str | None = field(default=None, init=False)
+    explainer: Explainer = field(default=NO_EXPLAINER, init=False)
 
     def __post_init__(self, above: Invocation | None) -> None:
+        self.explainer = above.explainer if above is not None and above.explainer.is_asked else self.arguments.explainer or NO_EXPLAINER
         if above is not None:
             self.stack = list(above.stack)
             self.global_only, self.hiera_call = above.global_only, above.hiera_call
@@ -68,12 +74,12 @@ class Invocation:
 
     def inner(self) -> Invocation:
         """Return a copy for another lookup that this one needs."""
-        return type(self)(self.context, self.find_nested, self.arguments, self)
+        return Invocation(self.context, self.find_nested, self.arguments, self)
 
     def inner_for_paths(self) -> Invocation:
         """Return a copy that resolves the paths of a hierarchy: it records the variables it reads, and explains nothing."""
-        inner = Invocation(self.context, self.find_nested, self.arguments, self)
-        inner.reads = []
+        inner = self.inner()
+        inner.explainer, inner.reads = NO_EXPLAINER, []
         return inner
 
     @contextmanager
@@ -97,18 +103,25 @@ class Invocation:
         finally:
             self.stack.pop()
 
-    # --- steps; an explained lookup records each of them ---
+    # --- steps ---
 
     def explain(self, text: Callable[[], Any]) -> None:
-        """Add the text that `text` returns to the explanation; without explanations it does nothing."""
+        """Add what `text` returns to the explanation, if somebody asked for one."""
+        if self.explainer.is_asked:
+            self.explainer.add_text(str(text()))
 
     def dig(self, value: Value, segments: Sequence[Segment], key: str) -> MaybeValue:
         """Return what lies at a path in a value, MISSING when there is nothing. `key` is for messages."""
-        for segment in segments:
-            element = dig_one(value, segment, key)
-            if element is MISSING:
-                return MISSING
-            value = element
+        explainer = self.explainer
+        with explainer.within("sub_key", ".".join(map(str, segments))):
+            for segment in segments:
+                with explainer.within("segment", segment):
+                    element = dig_one(value, segment, key)
+                    if element is MISSING:
+                        explainer.record("not_found", segment)
+                        return MISSING
+                    explainer.record("found", segment, element)
+                value = element
         return value
 
     def interpolate(self, value: Value, *, methods: bool | None = True) -> Value:
@@ -116,7 +129,8 @@ class Invocation:
         return interpolate(self, value, methods=methods)
 
     def interpolate_text(self, text: str, methods: bool | None) -> Value:
-        return fill_text(self, text, methods)
+        with self.explainer.within("interpolate", text):
+            return fill_text(self, text, methods)
 
     def variable_at(self, root: str, path: Sequence[Segment], name: str) -> Value:
         value = self.variable_for_path(root, path)
@@ -131,14 +145,18 @@ class Invocation:
 
         Of `$facts` this is a hash of one fact only, so that it is known which facts a catalog depends on.
         """
-        if root != "facts" or not path or not isinstance(path[0], str) or self._hides("facts"):
-            return self.variable(root)
+        if self.explainer.is_asked or root != "facts" or not path or not isinstance(path[0], str) or self._hides("facts"):
+            with self.explainer.within("scope", "Global Scope"):
+                return self.variable(root)
         fact = self.context.fact(path[0])
         return {} if fact is None else {path[0]: fact}
 
     def variable(self, name: str) -> Value:
         """Return the value of a variable, None when there is none."""
-        return self.resolve_variable(name)[1]
+        source, value = self.resolve_variable(name)
+        if source in _VARIABLE_EVENTS:
+            self.explainer.record(_VARIABLE_EVENTS[source], name, value)
+        return value
 
     # --- variables and other keys ---
 

@@ -10,6 +10,7 @@ from shared.errors import EvaluationError
 
 from .data_layers import DataLayers
 from .errors import DataError, LookupUsageError
+from .explanation import ExplanationStep
 from .hierarchy.data_provider import DataProvider
 from .hierarchy.levels import HierarchyLevel
 from .hierarchy.locations import DataLocation
@@ -19,17 +20,14 @@ from .merging import Merge, Variant, require_type
 
 
 class LayerSearch:
-    """
-    The search for keys on behalf of one invocation. All methods return MISSING when there is no value.
+    """The search for keys on behalf of one invocation. All methods return MISSING when there is no value."""
 
-    An explained search records each of the methods; so they call each other through `self`.
-    """
-
-    __slots__ = ("invocation", "layers")
+    __slots__ = ("explainer", "invocation", "layers")
 
     def __init__(self, layers: DataLayers, invocation: Invocation) -> None:
         self.layers = layers
         self.invocation = invocation
+        self.explainer = invocation.explainer
 
     def in_layers(self, key: LookupKey, merge: Merge) -> MaybeValue:
         """Return the value of a key in all layers that the invocation may see."""
@@ -39,19 +37,22 @@ class LayerSearch:
 
     def merge_over(self, merge: Merge, variants: Sequence[Variant], find: Callable[[Variant], MaybeValue]) -> MaybeValue:
         """Return what `find` gives for the variants, merged."""
-        return merge.merge_over(variants, find)
+        if not self.explainer.is_asked or merge.first or len(variants) < 2:
+            return merge.merge_over(variants, find)
+        options = {key: value for key, value in merge.options.items() if key != "strategy"}
+        with self.explainer.within("merge", merge.strategy, options):
+            value = merge.merge_over(variants, find)
+            if value is not MISSING:
+                self.explainer.record("result", None, value)
+            return value
 
     # --- layers ---
 
-    @property
-    def global_terminus(self) -> str:
-        """The place of the global layer: `hiera`, or `none`. The old hiera functions ignore the setting."""
-        return "hiera" if self.invocation.hiera_call else self.layers.sources.terminus
-
     def in_global(self, key: LookupKey, merge: Merge) -> MaybeValue:
         """Return the value that the site's own layer has for a key."""
-        terminus = self.global_terminus
+        terminus = "hiera" if self.invocation.hiera_call else self.layers.sources.terminus  # the old functions do not heed the setting
         if terminus == "none":
+            self.explainer.record("not_found", key.text)
             return MISSING
         if terminus != "hiera":
             raise EvaluationError(f"There is no terminus {terminus} for data_binding", hint="There are hiera and none.")
@@ -76,7 +77,13 @@ class LayerSearch:
     def in_module(self, key: LookupKey, merge: Merge) -> MaybeValue:
         """Return the value that the key's module has for it."""
         module = self.invocation.module
-        return MISSING if module is None else self._in_optional(self.layers.module_provider(module, self.invocation.context), key, merge)
+        if module is None:
+            return MISSING
+        provider = self.layers.module_provider(module, self.invocation.context)
+        if provider is None and self.explainer.is_asked:
+            exists = self.layers.sources.module_root(module) is not None
+            self.explainer.add(ExplanationStep("module", module, event="module_provider_not_found" if exists else "module_not_found"))
+        return self._in_optional(provider, key, merge)
 
     def _in_optional(self, provider: DataProvider | None, key: LookupKey, merge: Merge) -> MaybeValue:
         if provider is None:
@@ -86,7 +93,7 @@ class LayerSearch:
 
     def in_default_hierarchy(self, provider: DataProvider, key: LookupKey, merge: Merge) -> MaybeValue:
         """Return the value that a module's default_hierarchy has for a key."""
-        with self.invocation.guard(key.text):
+        with self.explainer.within("scope", f'Searching for "{key.text}"'), self.invocation.guard(key.text):
             return self.in_levels(provider, key, merge, default=True)
 
     def _in_version_3(self, provider: DataProvider, key: LookupKey, merge: Merge) -> MaybeValue:
@@ -99,7 +106,7 @@ class LayerSearch:
             invocation.global_only = invocation.global_only or not self.layers.has_environment_data(invocation.context)
         if provider.config.merge.strategy != "default" and invocation.hiera_call and merge.strategy == "hash":
             merge = provider.config.merge
-        value = type(self)(self.layers, invocation).in_provider(provider, key, merge)
+        value = LayerSearch(self.layers, invocation).in_provider(provider, key, merge)
         if value is not MISSING and invocation.hiera_call:
             _check_old_call(key, merge, value)
         return value
@@ -108,28 +115,42 @@ class LayerSearch:
 
     def in_provider(self, provider: DataProvider, key: LookupKey, merge: Merge) -> MaybeValue:
         """Return the value that the hierarchy of one configuration has for a key."""
-        if not self.invocation.extra_paths and provider.has_only_files(self.invocation):
+        if not self.explainer.is_asked and not self.invocation.extra_paths and provider.has_only_files(self.invocation):
             return provider.find_in_files(self.invocation, key, merge)
         return self.in_levels(provider, key, merge)
 
     def in_levels(self, provider: DataProvider, key: LookupKey, merge: Merge, *, default: bool = False) -> MaybeValue:
         """Return the merged values of the levels of a hierarchy, or of the default hierarchy."""
-        levels = provider.levels(self.invocation, default=default)
-        return self.merge_over(merge, levels, lambda level: self.in_level(level, key, merge))
+        with self.explainer.within("data_provider", provider.title, provider.config.path, provider.module):
+            if self.explainer.is_asked and provider.is_outdated(self.invocation):
+                self.explainer.add_text("Hiera configuration recreated due to change of scope variables used in interpolation expressions")
+            levels = provider.levels(self.invocation, default=default)
+            if not levels:
+                self.explainer.record("not_found", key.text)
+            return self.merge_over(merge, levels, lambda level: self.in_level(level, key, merge))
 
     def in_level(self, level: HierarchyLevel, key: LookupKey, merge: Merge) -> MaybeValue:
         """Return the merged values of the locations of a level."""
-        return self.merge_over(merge, level.locations_for(self.invocation), lambda location: self._at_location(level, location, key))
+        with self.explainer.within("data_provider", level.title):
+            return self.merge_over(merge, level.locations_for(self.invocation), lambda location: self._at_location(level, location, key))
 
     def _at_location(self, level: HierarchyLevel, location: DataLocation | None, key: LookupKey) -> MaybeValue:
-        value = self.value_at(level, location, key)
-        return key.wrap_path(value) if level.digs and value is not MISSING else value
+        if location is None:
+            return self._value_at(level, location, key)
+        with self.explainer.within(location.kind, location.text, location.original):
+            if not location.exists:
+                self.explainer.record("location_not_found")
+                return MISSING
+            return self._value_at(level, location, key)
 
-    def value_at(self, level: HierarchyLevel, location: DataLocation | None, key: LookupKey) -> MaybeValue:
-        """Return a level's value of a key at one of its locations; if the level itself follows paths, the value at the end of the path."""
-        if location is not None and not location.exists:
+    def _value_at(self, level: HierarchyLevel, location: DataLocation | None, key: LookupKey) -> MaybeValue:
+        value = level.find_at(self.invocation, location, key)
+        name = key.text if level.digs else key.root
+        if value is MISSING:
+            self.explainer.record("not_found", name)
             return MISSING
-        return level.find_at(self.invocation, location, key)
+        self.explainer.record("found", name, value)
+        return key.wrap_path(value) if level.digs else value
 
 
 def _check_old_call(key: LookupKey, merge: Merge, value: Value) -> None:

@@ -9,6 +9,7 @@ from language.host import DataContext, LookupArguments
 from language.values.core import MISSING, MaybeValue, Value
 
 from .data_layers import DataLayers
+from .explanation import ExplanationStep
 from .hierarchy.data_provider import DataProvider
 from .invocation import Invocation
 from .keys import LookupKey, parse_key
@@ -18,20 +19,13 @@ from .merging import HASH, merge_of
 
 
 class Lookup:
-    """
-    One lookup of one key. It reads from top to bottom; an explained lookup overrides the public methods to record them.
-
-    Attributes:
-        invocation_class, search_class: the classes that take part, explained or not.
-    """
-
-    invocation_class: type[Invocation] = Invocation
-    search_class: type[LayerSearch] = LayerSearch
+    """One lookup of one key. It reads from top to bottom."""
 
     def __init__(self, layers: DataLayers, invocation: Invocation) -> None:
         self.layers = layers
         self.invocation = invocation
-        self.search = self.search_class(layers, invocation)
+        self.explainer = invocation.explainer
+        self.search = LayerSearch(layers, invocation)
 
     @classmethod
     def begin(cls, layers: DataLayers, context: DataContext, arguments: LookupArguments, above: Invocation | None) -> Lookup:
@@ -40,7 +34,7 @@ class Lookup:
         def find_nested(invocation: Invocation, key: str) -> MaybeValue:
             return cls(layers, invocation).find(key, None)
 
-        return cls(layers, cls.invocation_class(context, find_nested, arguments, above))
+        return cls(layers, Invocation(context, find_nested, arguments, above))
 
     def find(self, text: str, merge: Any) -> MaybeValue:
         """
@@ -49,30 +43,39 @@ class Lookup:
         Args:
             merge: a strategy as `merge_of` reads it; None: as lookup_options say.
         """
-        if not text or is_options_key(text):
+        if is_options_key(text):
+            self.explainer.add(ExplanationStep("invalid_key", OPTIONS))
+            return MISSING
+        if not text:
             return MISSING
         key = parse_key(text)
         self.invocation.top_key, self.invocation.module = text, key.module
         above, self.layers.running = self.layers.running, self.invocation
         try:
-            return self.find_key(key, merge)
+            return self._find_key(key, merge)
         finally:
             self.layers.running = above
 
-    def find_key(self, key: LookupKey, merge: Any) -> MaybeValue:
+    def _find_key(self, key: LookupKey, merge: Any) -> MaybeValue:
         """Return the value of a parsed key, merged and converted as its options say."""
+        if self.explainer.only_options:
+            self.search.in_layers(parse_key(OPTIONS), HASH)
+            return None
         options = self._options_for(key)
         if merge is None and options.get("merge") is not None:
-            merge = self.merge_option(options)
-        value = self.find_value(key, merge)
+            self.explainer.add(ExplanationStep("merge_source", OPTIONS))
+            merge = options["merge"]
+        with self.explainer.within("data", key.text):
+            value = self._find_value(key, merge)
         conversion = options.get("convert_to")
-        return value if value is MISSING or conversion is None else self.convert(key, value, conversion)
+        if value is MISSING or conversion is None:
+            return value
+        converted = self.invocation.context.convert(key.text, value, conversion)
+        arguments = ", ".join(map(str, conversion if isinstance(conversion, list) else [conversion]))
+        self.explainer.add_text(f"Applying convert_to lookup_option with arguments [{arguments}]")
+        return converted
 
-    def merge_option(self, options: Mapping[str, Any]) -> Any:
-        """Return the merge strategy that lookup_options ask for."""
-        return options["merge"]
-
-    def find_value(self, key: LookupKey, merge: Any) -> MaybeValue:
+    def _find_value(self, key: LookupKey, merge: Any) -> MaybeValue:
         """Return the value at the path of a key, as the data has it."""
         value = self.search.in_layers(key, merge_of(merge))
         if value is not MISSING and key.segments:
@@ -83,10 +86,6 @@ class Lookup:
                 value = self.invocation.dig(value, key.segments, key.text)
         return value
 
-    def convert(self, key: LookupKey, value: Value, conversion: Value) -> Value:
-        """Return a value converted to a type: its name, or an array of that and further arguments for `new`."""
-        return self.invocation.context.convert(key.text, value, conversion)
-
     # --- the default hierarchy of the key's module ---
 
     def _in_default_hierarchy(self, key: LookupKey) -> MaybeValue:
@@ -94,9 +93,10 @@ class Lookup:
         provider = self.layers.module_provider(name, self.invocation.context) if name is not None else None
         if name is None or provider is None or provider.config.default_entries is None:
             return MISSING
-        return self.find_default(name, provider, key)
+        with self.explainer.within("scope", f'Searching default_hierarchy of module "{name}"'):
+            return self._find_default(name, provider, key)
 
-    def find_default(self, module: str, provider: DataProvider, key: LookupKey) -> MaybeValue:
+    def _find_default(self, module: str, provider: DataProvider, key: LookupKey) -> MaybeValue:
         """Return the value that a module's default hierarchy has for a key, merged as its own lookup_options say."""
         if module not in self.layers.default_options:
             data = self.search.in_default_hierarchy(provider, parse_key(OPTIONS), HASH)
@@ -114,12 +114,14 @@ class Lookup:
             meta.top_key, meta.module = OPTIONS, self.invocation.module
             above, self.layers.running = self.layers.running, meta
             try:
-                self.layers.options[key.module] = LookupOptions.compile(self.read_options(self.search_class(self.layers, meta), key.module))
+                with self.explainer.within("meta", OPTIONS):
+                    options = self._read_options(LayerSearch(self.layers, meta), key.module)
+                self.layers.options[key.module] = LookupOptions.compile(options)
             finally:
                 self.layers.running = above
         return self.layers.options[key.module].for_key(key)
 
-    def read_options(self, search: LayerSearch, module: str | None) -> Mapping[str, Any] | None:
+    def _read_options(self, search: LayerSearch, module: str | None) -> Mapping[str, Any] | None:
         """Return the lookup_options that hold for the keys of a module, or for keys of none: those of all layers, merged."""
         key = parse_key(OPTIONS)
         site = self._read_once("global", lambda: search.in_global(key, HASH))
@@ -132,13 +134,20 @@ class Lookup:
         module_options = search.in_module(key, HASH)
         if module_options is MISSING:
             return options
-        return self.add_module_options(options, validate_options(module_options, module), module)
+        own = validate_options(module_options, module)
+        if options is not None:
+            self._explain_options({"Global and Environment": options, f"Module {module}": own})
+        return merge_options(options, own)
 
-    def add_module_options(
-        self, options: Mapping[str, Any] | None, module_options: Mapping[str, Any], module: str
-    ) -> Mapping[str, Any] | None:
-        """Return the options of the global layer and the environment with those of a module below them."""
-        return merge_options(options, module_options)
+    def _explain_options(self, options_by_owner: Mapping[str, Mapping[str, Any]]) -> None:
+        def options_of(owner: str) -> Value:
+            with self.explainer.within("scope", owner):
+                options = dict(options_by_owner[owner])
+                self.explainer.record("found", OPTIONS, options)
+                return options
+
+        if self.explainer.is_asked:
+            self.search.merge_over(HASH, [*options_by_owner], options_of)
 
     def _read_once(self, layer: str, read: Callable[[], MaybeValue]) -> Mapping[str, Any] | None:
         if layer not in self.layers.raw_options:

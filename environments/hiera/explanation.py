@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from language.values.core import Value, entries
 from language.values.text import to_s
@@ -183,6 +183,8 @@ def _block(opened: str, parts: list[str], closed: str, indent: str) -> str:
 class Explainer:
     """Builds the tree while a lookup runs. With `only_options` only lookup_options are looked up."""
 
+    is_asked: ClassVar[bool] = True
+
     def __init__(self, *, only_options: bool = False) -> None:
         self.only_options = only_options
         self.root = ExplanationStep("root")
@@ -192,14 +194,17 @@ class Explainer:
     def current(self) -> ExplanationStep:
         return self._path[-1]
 
-    @contextmanager
-    def within(self, kind: str, about: Any, detail: Any = None, module: str | None = None) -> Iterator[ExplanationStep]:
+    def within(self, kind: str, about: Any, detail: Any = None, module: str | None = None) -> AbstractContextManager[None]:
         """Add a step and make it the current one for the block."""
         step = ExplanationStep(kind, about, detail, module)
-        self.current.steps.append(step)
+        self.add(step)
+        return self._inside(step)
+
+    @contextmanager
+    def _inside(self, step: ExplanationStep) -> Iterator[None]:
         self._path.append(step)
         try:
-            yield step
+            yield
         finally:
             self._path.pop()
 
@@ -221,3 +226,25 @@ class Explainer:
     def text(self) -> str:
         """Return the whole tree as text, each line with its line break."""
         return "".join(f"{line}\n" for line in self.root.lines(""))
+
+
+class NoExplainer(Explainer):
+    """The explainer of lookups that nobody wants explained: it records nothing."""
+
+    is_asked = False
+    _nowhere = nullcontext()
+
+    def within(self, kind: str, about: Any, detail: Any = None, module: str | None = None) -> AbstractContextManager[None]:
+        return self._nowhere
+
+    def add(self, step: ExplanationStep) -> None:
+        pass
+
+    def record(self, event: str, key: Any = None, value: Value = None) -> None:
+        pass
+
+    def add_text(self, text: str) -> None:
+        pass
+
+
+NO_EXPLAINER = NoExplainer()

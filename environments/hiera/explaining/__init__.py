@@ -1,1 +1,0 @@
-"""`puppet lookup --explain`: the steps of a lookup as a tree, and a lookup that writes it."""
