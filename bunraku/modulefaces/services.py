@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,6 @@ from shared.indirector import Binding, Indirection, Terminus
 from shared.indirector.paths import Outgoing
 from shared.indirector.plugins import PluginContext, find_models, find_plugins, indirection_in, indirection_of, terminus_of
 from shared.indirector.rest import Answer, OpenAnswer, Rest
-from shared.models.catalog import CATALOG
-from shared.models.certificate import CERTIFICATE
-from shared.models.certificate_request import CERTIFICATE_REQUEST
-from shared.models.certificate_revocation_list import CERTIFICATE_REVOCATION_LIST
-from shared.models.certificate_status import CERTIFICATE_STATUS
-from shared.models.facts import FACTS
-from shared.models.file_bucket_file import FILE_BUCKET_FILE
-from shared.models.file_content import FILE_CONTENT
-from shared.models.file_metadata import FILE_METADATA
-from shared.models.node import NODE
-from shared.models.ocsp import OCSP
-from shared.models.report import REPORT
-from shared.models.resource_type import RESOURCE_TYPE
-from shared.models.status import STATUS
 from shared.settings import AgentSettings, load
 from shared.settings.master import settings_beside_master
 from shared.suggestions import did_you_mean
@@ -36,12 +23,9 @@ from shared.wire.dialects import Dialect
 
 from ..peer import open_server, open_wiring
 
-_AT_CA = (CERTIFICATE, CERTIFICATE_REQUEST, CERTIFICATE_REVOCATION_LIST, CERTIFICATE_STATUS, OCSP)
-_FILES = (FILE_METADATA, FILE_CONTENT)
-_BUILT_IN = {
-    indirection.name: indirection
-    for indirection in (*_AT_CA, *_FILES, CATALOG, FACTS, FILE_BUCKET_FILE, NODE, REPORT, RESOURCE_TYPE, STATUS)
-}
+_AT_CA = ("certificate", "certificate_request", "certificate_revocation_list", "certificate_status", "ocsp")
+_FILES = ("file_metadata", "file_content")
+_BUILT_IN = (*_AT_CA, *_FILES, "catalog", "facts", "file_bucket_file", "node", "report", "resource_type", "status")
 Factories = Mapping[str, Callable[[], Terminus[Any]]]
 
 
@@ -84,7 +68,8 @@ class Services:
 
     def _indirection(self, name: str) -> Indirection[Any]:
         if name in _BUILT_IN:
-            return _BUILT_IN[name]
+            built_in: Indirection[Any] = getattr(import_module(f"shared.models.{name}"), name.upper())
+            return built_in
         models = find_models(self.folders, check_place_of_code)
         if name in models:
             check_place_of_code(models[name])
@@ -111,27 +96,27 @@ class Services:
         return load(AgentSettings, section="agent", flags=self.flags)
 
     async def _rest(self, indirection: Indirection[Any]) -> Terminus[Any]:
-        service = (
-            "report" if indirection is REPORT else "fileserver" if indirection in _FILES else "ca" if indirection in _AT_CA else "puppet"
-        )
+        name = indirection.name
+        service = "report" if name == "report" else "fileserver" if name in _FILES else "ca" if name in _AT_CA else "puppet"
         wiring = await self.stack.enter_async_context(open_wiring(self._agent(), service))
-        if indirection in (CERTIFICATE_STATUS, OCSP):
+        if name in ("certificate_status", "ocsp"):
             return Rest(indirection, wiring.ca_server, prefix="puppet-ca")
         return wiring.rest(indirection)
 
     def _local_termini(self, indirection: Indirection[Any]) -> tuple[Factories, str]:
         """Return the makers of an indirection's termini on this host, and which of all is the default."""
-        if indirection not in (NODE, FACTS, CATALOG, REPORT):
+        name = indirection.name
+        if name not in ("node", "facts", "catalog", "report"):
             return {}, "rest"
         from master.bindings import catalog_factories, facts_factories, node_factories, report_factories
         from master.puppetdb.configured import puppetdb_client
 
         master = settings_beside_master(self.flags)
-        if indirection is NODE:
+        if name == "node":
             return node_factories(master), master.node_terminus
-        if indirection is CATALOG:
+        if name == "catalog":
             return catalog_factories(master, _no_compiler, puppetdb_client(master)), master.catalog_terminus
-        if indirection is REPORT:
+        if name == "report":
             return report_factories(master), "processor"
         return {**facts_factories(master), "facter": self._facter}, "facter"
 

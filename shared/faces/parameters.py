@@ -104,11 +104,7 @@ def parameter_of(name: str, annotation: Any, default: Any, doc: str, *, is_optio
     choices = get_args(annotation) if get_origin(annotation) is Literal else ()
     kind = str if annotation is REQUIRED or all(isinstance(choice, str) for choice in choices or (1,)) else annotation
     if kind not in _KINDS:
-        text = kind.__name__ if isinstance(kind, type) else str(kind)
-        raise ConfigError(
-            f"The parameter {name} cannot be a {text}",
-            hint="There are str, int, float, bool, Path and Literal of texts, each also as X | None, or as tuple[X, ...].",
-        )
+        raise ConfigError(f"The parameter {name} cannot be a {getattr(kind, '__name__', kind)}")
     if default is REQUIRED and (repeated or (is_option and kind is bool)):
         default = () if repeated else False
     return FaceParameter(name, is_option, kind, choices, repeated, default, doc)
