@@ -172,7 +172,7 @@ LAYERS = {
         "puppetfiles",
     ),
     "bunraku": (
-        "console faces peer progress puppet",
+        "console environment faces peer progress puppet",
         "__main__ catalogs commandlines modulefaces modules previews stores",
         "commands",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from agent.facts.builtin.host import Host
 from agent.facts.facter import FactSources, gather
 from agent.facts.own import own_facts
 from environments.config_version import version_of
-from environments.directories import Environment, Environments, EnvironmentSettings, read_environment
+from environments.directories import Environment
 from environments.directory_environment import DirectoryEnvironment
 from environments.files.code_files import DiskFiles
 from environments.ruby import RubyProgram, RubySettings, find_ruby
@@ -29,7 +29,7 @@ from language.log import LogEntry
 from language.syntax.checker import Diagnostic
 from master.authorization.trusted import trusted_data
 from shared.data.richdata import WireDeferred
-from shared.errors import NotFound, PuppetError
+from shared.errors import PuppetError
 from shared.indirector import Request, Terminus
 from shared.models.catalog import CATALOG, Catalog
 from shared.models.facts import Facts, permitted_facts
@@ -39,9 +39,8 @@ from shared.settings import AgentSettings, MasterSettings, load
 from shared.settings.in_manifests import values_in_manifests
 from shared.wire.dialects import MODERN
 
+from ..environment import modules_of
 from .deferring import resolve_deferred
-
-OPTIONAL = "production"  # the environment that may be missing: `puppet apply` then works with none
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,43 +71,6 @@ def compiling_settings(flags: Mapping[str, Any], *, section: str = "user") -> tu
     agent, master = load(AgentSettings, section="user", flags=flags), load(MasterSettings, section=section, flags=flags)
     PATTERN_TIMEOUT.set(master.pattern_timeout)
     return agent, master
-
-
-def environment_of(settings: MasterSettings, *, modulepath: Sequence[Path] = ()) -> Environment:
-    """
-    Return the environment that the settings name; `modulepath` takes the place of its own.
-
-    Raises:
-        NotFound: there is none of that name; only `production` may be missing. ConfigError: its environment.conf is wrong.
-    """
-    name = settings.environment
-    limits = EnvironmentSettings.of(settings)
-    try:
-        environment = Environments(limits).read(name)
-    except NotFound as err:
-        if name != OPTIONAL:
-            places = os.pathsep.join(limits.environmentpath)
-            raise NotFound(
-                f"Could not find a directory environment named '{name}' anywhere in the path: {places}. Does the directory exist?",
-                hint=err.hint,
-            ) from err
-        environment = read_environment(name, f"{limits.environmentpath[0] if limits.environmentpath else ''}/{name}", DiskFiles(), limits)
-    if not modulepath:
-        return environment
-    return replace(environment, modulepath=tuple(str(folder.absolute()) for folder in modulepath))
-
-
-def modules_of(environment: Environment) -> list[Path]:
-    """Return the folders of all modules, the first of each name along the modulepath."""
-    modules: dict[str, Path] = {}
-    for base in environment.modulepath:
-        try:
-            folders = sorted(each for each in Path(base).iterdir() if each.is_dir())
-        except OSError:
-            continue
-        for folder in folders:
-            modules.setdefault(folder.name, folder)
-    return list(modules.values())
 
 
 def with_module_facts(sources: FactSources, environment: Environment) -> FactSources:

@@ -6,28 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shared.settings import AgentSettings, MasterSettings, load
+from shared.settings import AgentSettings
 
 if TYPE_CHECKING:
     from agent.plugins.loading import Plugins, Uses
     from agent.state.runlog import RunLog
-
-
-def plugin_folders(settings: AgentSettings, flags: Mapping[str, Any], modulepath: str = "") -> list[Path]:
-    """
-    Return the folders `lib` of the environment's modules, then the one with plugins of a master.
-
-    Args:
-        flags: the settings of the command line.
-        modulepath: folders of modules in place of the environment's, separated by colons.
-    Raises:
-        NotFound, ConfigError: the environment does not exist or is configured wrongly.
-    """
-    from .compilation import environment_of, modules_of
-
-    master = load(MasterSettings, section="user", flags=dict(flags))
-    environment = environment_of(master, modulepath=[Path(folder) for folder in modulepath.split(":") if folder])
-    return [*(module / "lib" for module in modules_of(environment)), settings.plugindest]
 
 
 def names_of_types(folders: Sequence[Path]) -> frozenset[str]:

@@ -148,7 +148,8 @@ class ApplyCommand:
         from agent.run.factsources import fact_sources
         from agent.run.nodename import with_node_name
 
-        from ..catalogs.compilation import compile_here, environment_of, external_for, facts_for, node_for
+        from ..catalogs.compilation import compile_here, external_for, facts_for, node_for
+        from ..environment import environment_of
 
         settings, options = self.settings, self.options
         manifest = self._manifest()
@@ -181,8 +182,8 @@ class ApplyCommand:
         from agent.run.factsources import fact_sources
         from agent.run.nodename import with_node_name
 
-        from ..catalogs.compilation import environment_of
         from ..catalogs.localrun import catalog_from
+        from ..environment import environment_of
 
         name = self.options.catalog
         try:
@@ -197,8 +198,8 @@ class ApplyCommand:
         return await self._finish(run, await run.prepared(catalog, None))
 
     def _local_run(self, environment: Environment, facts: dict[str, Any]) -> LocalRun:
-        from ..catalogs.compilation import modules_of
         from ..catalogs.localrun import LocalRun
+        from ..environment import modules_of
 
         return LocalRun(
             self.settings,

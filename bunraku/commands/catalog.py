@@ -17,10 +17,11 @@ from shared.process.command import CommandSpec
 from shared.process.log import level_of
 from shared.settings import AgentSettings, MasterSettings, load
 
-from ..catalogs.compilation import LocalEnvironment, Manifest, compiling_settings, environment_of, external_for, node_for, profile_text
+from ..catalogs.compilation import LocalEnvironment, Manifest, compiling_settings, external_for, node_for, profile_text
 from ..catalogs.difference import difference
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import complain, printer
+from ..environment import environment_of
 from ..faces import INDIRECTION_ACTIONS, IndirectionOptions
 
 SAME, DIFFERENT, TROUBLE = 0, 1, 2

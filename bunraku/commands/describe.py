@@ -27,7 +27,8 @@ from shared.ral.attributes import TypeDeclaration, Value, text_of
 from shared.settings import AgentSettings, load
 from shared.types import KNOWN, builtin_types
 
-from ..catalogs.moduletypes import facts_here, names_of_types, plugin_folders, plugins_here
+from ..catalogs.moduletypes import facts_here, names_of_types, plugins_here
+from ..environment import plugin_folders
 
 _WIDTH = 76  # columns of a text
 _SUMMARY = 46  # characters of a type's text in the list

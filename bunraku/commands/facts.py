@@ -85,7 +85,8 @@ def main(options: FactsOptions, flags: dict[str, Any]) -> int:
 def _sources(settings: AgentSettings, options: FactsOptions, flags: Mapping[str, Any]) -> FactSources:
     sources = fact_sources(settings)
     if options.modulepath:
-        from ..catalogs.compilation import environment_of, with_module_facts  # much of the master
+        from ..catalogs.compilation import with_module_facts  # much of the master
+        from ..environment import environment_of
 
         folders = [Path(folder) for folder in options.modulepath.split(":") if folder]
         sources = with_module_facts(sources, environment_of(load(MasterSettings, section="user", flags=flags), modulepath=folders))

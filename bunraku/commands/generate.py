@@ -19,7 +19,7 @@ from shared.process.cli import flag, text
 from shared.process.command import CommandSpec
 from shared.settings import MasterSettings, load
 
-from ..catalogs.compilation import environment_of, modules_of
+from ..environment import environment_of, modules_of
 from ..faces import FaceOptions
 
 

@@ -25,9 +25,10 @@ from shared.process.command import CommandSpec
 from shared.process.log import level_of
 from shared.settings import AgentSettings, MasterSettings
 
-from ..catalogs.compilation import LocalEnvironment, Manifest, compiling_settings, environment_of, external_for, node_for
+from ..catalogs.compilation import LocalEnvironment, Manifest, compiling_settings, external_for, node_for
 from ..catalogs.nodes import facts_of, given_facts
 from ..console import printer
+from ..environment import environment_of
 
 FORMATS = ("s", "json", "yaml")
 TRUSTED_FACTS = ("hostname", "domain", "fqdn", "clientcert")

@@ -130,7 +130,7 @@ class _Site:
 
     @property
     def environment(self) -> Any:
-        from ..catalogs.compilation import environment_of
+        from ..environment import environment_of
 
         given = [Path(path) for path in (self.options.modulepath or "").split(os.pathsep) if path]
         return environment_of(self.master, modulepath=given)

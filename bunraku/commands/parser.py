@@ -117,7 +117,7 @@ def sources(words: Sequence[str], settings: MasterSettings) -> dict[str, Source]
     elif not sys.stdin.isatty():
         return {"STDIN": Source(sys.stdin.read())}
     else:
-        from ..catalogs.compilation import environment_of
+        from ..environment import environment_of
 
         manifest = Path(environment_of(settings).manifest or settings.default_manifest)
         print(f"No manifest specified. Validating the default manifest {manifest}", file=sys.stderr)

@@ -31,7 +31,8 @@ from shared.ral.handling import Handler
 from shared.settings import AgentSettings, load
 from shared.types import builtin_types
 
-from ..catalogs.moduletypes import facts_here, names_of_types, plugin_folders, plugins_here
+from ..catalogs.moduletypes import facts_here, names_of_types, plugins_here
+from ..environment import plugin_folders
 
 log = logging.getLogger("puppet.resource")
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from environments.directories import Environments, EnvironmentSettings
 from shared.docstrings import parse_docstring
-from shared.errors import ConfigError, Denied, Location, NotFound, PuppetError
+from shared.errors import ConfigError, Denied, Location, PuppetError
 from shared.filesystem.trust import check_place_of_code
-from shared.settings import AgentSettings, MasterSettings, load
+from shared.settings import AgentSettings, load
+
+from ..environment import plugin_folders
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
-_MODULE = re.compile(r"[a-z]\w*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,35 +70,8 @@ class FaceFile:
 
 
 def face_folders(flags: Mapping[str, Any], modulepath: str = "") -> list[Path]:
-    """
-    Return the folders `lib` of the environment's modules, and libdir.
-
-    Args:
-        flags: the settings of the command line.
-        modulepath: folders of modules in place of the environment's, separated by colons.
-    Raises:
-        NotFound, ConfigError: the environment does not exist, or is configured wrongly.
-    """
-    settings = load(MasterSettings, section="user", flags=flags)
-    if modulepath:
-        bases = [Path(folder).absolute() for folder in modulepath.split(":") if folder]
-    else:
-        try:
-            bases = [Path(folder) for folder in Environments(EnvironmentSettings.of(settings)).read(settings.environment).modulepath]
-        except NotFound:
-            if settings.environment != "production":  # nobody needs to make that one
-                raise
-            bases = list(settings.basemodulepath)
-    modules: dict[str, Path] = {}
-    for base in bases:
-        try:
-            for module in sorted(path for path in base.iterdir() if _MODULE.fullmatch(path.name)):
-                modules.setdefault(module.name, module)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as err:
-            raise ConfigError(f"Could not look for faces in {base}: {err.strerror}") from err
-    return [*(module / "lib" for module in modules.values()), load(AgentSettings, section="user", flags=flags).plugindest]
+    """Return the folders that may have faces, as `plugin_folders` does."""
+    return plugin_folders(load(AgentSettings, section="user", flags=flags), flags, modulepath)
 
 
 def faces_in(folders: Sequence[Path]) -> dict[str, FaceFile]:

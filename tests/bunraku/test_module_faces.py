@@ -288,7 +288,7 @@ def test_faces_are_those_of_the_environment(tmp_path: Path, called: Puppet) -> N
     (folder / "show.py").write_text(face("show"))
     assert called("show", "show", "--environment", "dev").out == "shown\n"
     said = called("show", "show", "--environment", "nosuch")
-    assert said.err.splitlines()[0].startswith("Warning: Could not find environment 'nosuch'")
+    assert said.err.splitlines()[0].startswith("Warning: Could not find a directory environment named 'nosuch'")
     assert said.err.splitlines()[1] == "Error: Unknown Puppet subcommand 'show'"
 
 

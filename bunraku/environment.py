@@ -1,0 +1,68 @@
+"""The environment that a command of this machine means, and the folders of its modules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from environments.directories import Environment, Environments, EnvironmentSettings, read_environment
+from environments.files.code_files import DiskFiles
+from shared.errors import NotFound
+from shared.settings import AgentSettings, MasterSettings, load
+
+OPTIONAL = "production"  # the environment that may be missing: `puppet apply` then works with none
+
+
+def environment_of(settings: MasterSettings, *, modulepath: Sequence[Path] = ()) -> Environment:
+    """
+    Return the environment that the settings name; `modulepath` takes the place of its own.
+
+    Raises:
+        NotFound: there is none of that name; only `production` may be missing. ConfigError: its environment.conf is wrong.
+    """
+    name = settings.environment
+    limits = EnvironmentSettings.of(settings)
+    try:
+        environment = Environments(limits).read(name)
+    except NotFound as err:
+        if name != OPTIONAL:
+            places = os.pathsep.join(limits.environmentpath)
+            raise NotFound(
+                f"Could not find a directory environment named '{name}' anywhere in the path: {places}. Does the directory exist?",
+                hint=err.hint,
+            ) from err
+        environment = read_environment(name, f"{limits.environmentpath[0] if limits.environmentpath else ''}/{name}", DiskFiles(), limits)
+    if not modulepath:
+        return environment
+    return replace(environment, modulepath=tuple(str(folder.absolute()) for folder in modulepath))
+
+
+def modules_of(environment: Environment) -> list[Path]:
+    """Return the folders of all modules, the first of each name along the modulepath."""
+    modules: dict[str, Path] = {}
+    for base in environment.modulepath:
+        try:
+            folders = sorted(each for each in Path(base).iterdir() if each.is_dir())
+        except OSError:
+            continue
+        for folder in folders:
+            modules.setdefault(folder.name, folder)
+    return list(modules.values())
+
+
+def plugin_folders(settings: AgentSettings, flags: Mapping[str, Any], modulepath: str = "") -> list[Path]:
+    """
+    Return the folders `lib` of the environment's modules, then the one with plugins of a master.
+
+    Args:
+        flags: the settings of the command line.
+        modulepath: folders of modules in place of the environment's, separated by colons.
+    Raises:
+        NotFound, ConfigError: the environment does not exist or is configured wrongly.
+    """
+    master = load(MasterSettings, section="user", flags=dict(flags))
+    environment = environment_of(master, modulepath=[Path(folder) for folder in modulepath.split(":") if folder])
+    return [*(module / "lib" for module in modules_of(environment)), settings.plugindest]
