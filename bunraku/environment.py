@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ from shared.settings import AgentSettings, MasterSettings, load
 OPTIONAL = "production"  # the environment that may be missing: `puppet apply` then works with none
 
 
-def environment_of(settings: MasterSettings, *, modulepath: Sequence[Path] = ()) -> Environment:
+def environment_of(settings: MasterSettings, *, modulepath: str = "") -> Environment:
     """
-    Return the environment that the settings name; `modulepath` takes the place of its own.
+    Return the environment that the settings name; `modulepath`, folders separated by colons, takes the place of its own.
 
     Raises:
         NotFound: there is none of that name; only `production` may be missing. ConfigError: its environment.conf is wrong.
@@ -35,9 +35,8 @@ def environment_of(settings: MasterSettings, *, modulepath: Sequence[Path] = ())
                 hint=err.hint,
             ) from err
         environment = read_environment(name, f"{limits.environmentpath[0] if limits.environmentpath else ''}/{name}", DiskFiles(), limits)
-    if not modulepath:
-        return environment
-    return replace(environment, modulepath=tuple(str(folder.absolute()) for folder in modulepath))
+    folders = [str(Path(folder).absolute()) for folder in modulepath.split(":") if folder]
+    return replace(environment, modulepath=tuple(folders)) if folders else environment
 
 
 def modules_of(environment: Environment) -> list[Path]:
@@ -64,5 +63,5 @@ def plugin_folders(settings: AgentSettings, flags: Mapping[str, Any], modulepath
         NotFound, ConfigError: the environment does not exist or is configured wrongly.
     """
     master = load(MasterSettings, section="user", flags=dict(flags))
-    environment = environment_of(master, modulepath=[Path(folder) for folder in modulepath.split(":") if folder])
+    environment = environment_of(master, modulepath=modulepath)
     return [*(module / "lib" for module in modules_of(environment)), settings.plugindest]

@@ -54,10 +54,6 @@ class ApplyOptions(CommandOptions):
     parseonly: bool = flag(None)
     use_nodes: bool = flag(None)  # without effect since 2.6
 
-    @property
-    def module_folders(self) -> list[Path]:
-        return [Path(folder) for folder in self.modulepath.split(":") if folder]
-
 
 @CommandSpec(
     "apply",
@@ -153,7 +149,7 @@ class ApplyCommand:
 
         settings, options = self.settings, self.options
         manifest = self._manifest()
-        environment = environment_of(self.master, modulepath=options.module_folders)
+        environment = environment_of(self.master, modulepath=options.modulepath)
         await self._splay()
         facts = await facts_for(Host(), fact_sources(settings), environment, certname=settings.certname, noop=settings.noop)
         settings = self.settings = with_node_name(settings, facts)
@@ -191,7 +187,7 @@ class ApplyCommand:
         except OSError as err:
             raise PuppetError(f"Could not read the catalog {name}: {err.strerror}") from err
         catalog = catalog_from(text)
-        environment = environment_of(self.master, modulepath=self.options.module_folders)
+        environment = environment_of(self.master, modulepath=self.options.modulepath)
         facts = await gather(Host(), fact_sources(self.settings))
         self.settings = with_node_name(self.settings, facts)
         run = self._local_run(environment, facts)

@@ -88,8 +88,8 @@ def _sources(settings: AgentSettings, options: FactsOptions, flags: Mapping[str,
         from ..catalogs.compilation import with_module_facts  # much of the master
         from ..environment import environment_of
 
-        folders = [Path(folder) for folder in options.modulepath.split(":") if folder]
-        sources = with_module_facts(sources, environment_of(load(MasterSettings, section="user", flags=flags), modulepath=folders))
+        master = load(MasterSettings, section="user", flags=flags)
+        sources = with_module_facts(sources, environment_of(master, modulepath=options.modulepath))
     if options.config_file is not None:
         sources = replace(sources, conf=Path(options.config_file))
     if options.external_dir:

@@ -132,8 +132,7 @@ class _Site:
     def environment(self) -> Any:
         from ..environment import environment_of
 
-        given = [Path(path) for path in (self.options.modulepath or "").split(os.pathsep) if path]
-        return environment_of(self.master, modulepath=given)
+        return environment_of(self.master, modulepath=self.options.modulepath or "")
 
     @property
     def modulepath(self) -> tuple[Path, ...]:
