@@ -52,12 +52,16 @@ def decide_by_list(name: str, patterns: Iterable[str]) -> AutosignDecision:
     return AutosignDecision(False, "no pattern matches it")
 
 
+AT_ONCE = 4
+QUEUE = 200  # requests that may wait for the program
+
+
 class Autosign:
     """
     The setting `autosign`, asked for each new request.
 
     A program gets the name as its only argument and the request's PEM on its standard input, with a clean environment,
-    in a process group of its own that is killed after `timeout` seconds; 0 means sign.
+    in a process group of its own that is killed after `timeout` seconds; 0 means sign. Not more than AT_ONCE run at a time.
     """
 
     def __init__(self, setting: bool | Path, *, timeout: float = 30.0, most: int = 1024 * 1024) -> None:
@@ -70,7 +74,7 @@ class Autosign:
     @property
     def busy(self) -> bool:
         """Whether so many wait that no more should come."""
-        return self._waiting >= MAX_WAITING
+        return self._waiting >= QUEUE
 
     async def decide(self, name: str, pem: bytes) -> AutosignDecision:
         """Return the setting's decision about a request; an unreadable list and a failing program mean no, and are logged."""

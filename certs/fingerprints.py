@@ -43,6 +43,6 @@ def matches(pinned: str, actual: str) -> bool:
     return bool(pinned) and pinned.replace(":", "").strip().upper() == actual.replace(":", "")
 
 
-def of_bundle(pem: bytes, algorithm: str = DEFAULT) -> str:
+def of_bundle(pem: bytes) -> str:
     """Return the digest that `ca_fingerprint` pins: of the text of the CA bundle as downloaded. Source: protocol reference 5.12."""
-    return of_bytes(pem, algorithm)
+    return of_bytes(pem, DEFAULT)

@@ -58,10 +58,10 @@ def blocks(pem: bytes, label: bytes, *, max_bytes: int = MAX_BYTES, max_blocks: 
     return tuple(contents)
 
 
-def certificates(pem: bytes, *, max_bytes: int = MAX_BYTES) -> tuple[x509.Certificate, ...]:
+def certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
     """Return all certificates of a bundle; raise BadData when there is none."""
     certificates_of_pem = []
-    for der in blocks(pem, CERTIFICATE, max_bytes=max_bytes):
+    for der in blocks(pem, CERTIFICATE):
         try:
             certificates_of_pem.append(x509.load_der_x509_certificate(der))
         except (ValueError, TypeError) as err:

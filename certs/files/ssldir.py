@@ -116,9 +116,9 @@ class SslDir:
     def save_request(self, csr: x509.CertificateSigningRequest) -> None:
         write_atomic(self.hostcsr, bundles.dump([csr]), mode=PUBLIC_MODE, owner=self.owner)
 
-    def save_key(self, key: PrivateKey, *, password: bytes | None = None) -> None:
+    def save_key(self, key: PrivateKey) -> None:
         """Write the private key, then its public half; a crash in between leaves a key whose public half is written next time."""
-        keys.save(self.hostprivkey, key, password=password, owner=self.owner)
+        keys.save(self.hostprivkey, key, owner=self.owner)
         self.save_public_key(key)
 
     def save_public_key(self, key: PrivateKey) -> None:

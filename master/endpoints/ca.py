@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -48,12 +48,11 @@ _MISSPELT = "certificate_statuss"  # the plural as 5.x clients build it
 
 
 class CaEndpoints:
-    """The endpoints below /puppet-ca/v1; `clock` returns the seconds since the epoch."""
+    """The endpoints below /puppet-ca/v1."""
 
-    def __init__(self, ca: CaService, limits: MasterLimits, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, ca: CaService, limits: MasterLimits) -> None:
         self.ca = ca
         self.limits = limits
-        self.clock = clock
 
     async def respond(self, call: EndpointCall) -> Response:
         """Return the response, also to errors, which are plain text here; raise those that a stranger must not read."""
@@ -113,7 +112,7 @@ class CaEndpoints:
     async def _unless_unchanged(self, request: HttpRequest, path: Path, pem: Awaitable[bytes]) -> Response:
         """Return the text, or 304 when the client certainly has it. The file's time is read before the text."""
         info = await asyncio.to_thread(path.stat)
-        body, now = await pem, self.clock()
+        body, now = await pem, time.time()
         validators = Validators.of(body, info.st_mtime, now)
         if validators.match(request.headers, now):
             return Response(304, headers=validators.headers)

@@ -33,13 +33,11 @@ class HardEnd:
     Args:
         log_queues: The queues that are written out before the end, within a second.
         clean_up: Is called before the end, for example to remove a pid file.
-        exit: Ends the process at once.
     """
 
-    def __init__(self, log_queues: LogQueues, clean_up: Callable[[], object], *, exit: Callable[[int], object] = os._exit) -> None:
+    def __init__(self, log_queues: LogQueues, clean_up: Callable[[], object]) -> None:
         self._log_queues = log_queues
         self._clean_up = clean_up
-        self._exit = exit
         self._disarmed = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -68,7 +66,7 @@ class HardEnd:
         self._clean_up()
         for handler in self._log_queues.handlers.values():
             handler.finish(_FLUSH / len(self._log_queues.handlers))
-        self._exit(OVERDUE)
+        os._exit(OVERDUE)
 
 
 def busy_threads() -> list[str]:

@@ -71,10 +71,10 @@ class StoreProcess:
         while self.state not in states:
             await self._state_changed.wait()
 
-    async def wait_until_open(self, seconds: float = OPEN_TIMEOUT) -> None:
-        """Wait until the store answers or could not be started, so that the first agents find it; at most this many seconds."""
+    async def wait_until_open(self) -> None:
+        """Wait until the store answers or could not be started, so that the first agents find it; no longer than OPEN_TIMEOUT."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wait_for("listening", "ended"), seconds)
+            await asyncio.wait_for(self._wait_for("listening", "ended"), OPEN_TIMEOUT)
 
     async def wait_until_listening(self) -> None:
         """Return when the process listens; raise ConnectionError when it has not done so for `PATIENCE` seconds."""

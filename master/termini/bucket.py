@@ -21,10 +21,9 @@ class BucketFiles(Terminus[FileBucketFile]):
     algorithm of 3.x agents, which know no other.
     """
 
-    def __init__(self, bucket: Bucket, *, legacy: Bucket | None = None, chunk: int = CHUNK) -> None:
+    def __init__(self, bucket: Bucket, *, legacy: Bucket | None = None) -> None:
         self.bucket = bucket
         self.legacy = legacy
-        self.chunk = chunk
 
     def _bucket(self, request: Request[FileBucketFile]) -> Bucket:
         old = self.legacy
@@ -45,7 +44,7 @@ class BucketFiles(Terminus[FileBucketFile]):
             return None
         size = (await asyncio.to_thread(file.seek, 0, 2)) or 0
         await asyncio.to_thread(file.seek, 0)
-        return FileBucketFile(name=request.key, size=size, chunks=lambda: _blocks(file, self.chunk))
+        return FileBucketFile(name=request.key, size=size, chunks=lambda: _blocks(file, CHUNK))
 
     async def head(self, request: Request[FileBucketFile]) -> bool:
         bucket = self._bucket(request)

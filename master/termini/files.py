@@ -31,19 +31,20 @@ MAX_NAMED: Final = 10_000  # paths that were left out of answers; each is logged
 MAX_TOLD: Final = 100  # of these paths in one answer
 
 
+MAX_ENTRIES = 200_000  # of a search
+
+
 class MetadataServer(Terminus[FileMetadata]):
     """
     Metadata of the files in the mounts.
 
     Args:
         digest: The checksum type when a modern client names none; 3.x clients always get their dialect's.
-        most: How many entries a search may have.
     """
 
-    def __init__(self, server: FileServer, *, digest: str, most: int = 200_000) -> None:
+    def __init__(self, server: FileServer, *, digest: str) -> None:
         self.server = server
         self.digest: Algorithm = algorithm(digest)
-        self.most = most
         self._named_unserved: set[str] = set()
 
     def authorized(self, verb: str, request: Request[FileMetadata]) -> bool:
@@ -59,7 +60,7 @@ class MetadataServer(Terminus[FileMetadata]):
         )
         if legacy and request.dialect:
             options = replace(options, checksum_type=algorithm(request.dialect.digest))
-        return replace(options, max_entries=self.most)
+        return replace(options, max_entries=MAX_ENTRIES)
 
     async def find(self, request: Request[FileMetadata]) -> FileMetadata | None:
         return await asyncio.to_thread(self.find_now, request)
@@ -117,11 +118,10 @@ class MetadataServer(Terminus[FileMetadata]):
 
 
 class ContentServer(Terminus[FileContent]):
-    """The contents of files, in pieces of `chunk` bytes that are read in threads."""
+    """The contents of files, in pieces that are read in threads."""
 
-    def __init__(self, server: FileServer, *, chunk: int = CHUNK) -> None:
+    def __init__(self, server: FileServer) -> None:
         self.server = server
-        self.chunk = chunk
 
     def authorized(self, verb: str, request: Request[FileContent]) -> bool:
         return self.server.allowed(request)
@@ -130,7 +130,7 @@ class ContentServer(Terminus[FileContent]):
         content = await asyncio.to_thread(self._open, request)
         if content is None:
             return None
-        return FileContent(name=request.key, size=content.size, chunks=lambda: pieces(content, self.chunk))
+        return FileContent(name=request.key, size=content.size, chunks=lambda: pieces(content, CHUNK))
 
     def _open(self, request: Request[FileContent]) -> FileBytes | None:
         for tree, relative in self.server.places(request.key, request.environment, request.client):

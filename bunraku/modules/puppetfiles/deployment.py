@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -45,7 +44,6 @@ async def install_puppetfile(
     settings: AgentSettings,
     *,
     say: Say = lambda level, text: None,
-    progress: Callable[[str, int], None] = lambda name, size: None,
 ) -> list[DeployedModule]:
     """
     Install all modules of a Puppetfile in their folders below that of an environment, replacing existing ones.
@@ -55,7 +53,6 @@ async def install_puppetfile(
 
     Args:
         say: is told warnings about releases, with their level.
-        progress: is told which module comes, and how many bytes of it have.
     Raises:
         PuppetError: a module cannot be fetched or is not right; the message names it.
     """
@@ -75,9 +72,8 @@ async def install_puppetfile(
             async with turns:
                 if module.kind == "forge":
                     release = await release_of(module, forge)
-                    path = await download(forge, release, home, modules, say, progress)
+                    path = await download(forge, release, home, modules, say, lambda name, size: None)
                     return DeployedModule(module, path, str(release.version))
-                progress(module.title, 0)
                 return await _from_git(module, home, modules, git_limits)
 
         try:

@@ -31,7 +31,6 @@ class DataSources:
         settings: hiera_config, data_binding_terminus, codedir and strict are read.
         module_root: returns the folder of a module.
         data_provider: the setting environment_data_provider of environment.conf.
-        variables: the process environment, in which keys may be.
         data_files: reads data files, which each compilation checks for changes.
     """
 
@@ -44,7 +43,6 @@ class DataSources:
         settings: Mapping[str, Any],
         module_root: Callable[[str], str | None],
         data_provider: str = "",
-        variables: Mapping[str, str] | None = None,
         data_files: CodeFiles | None = None,
     ) -> None:
         self.files = files
@@ -57,7 +55,6 @@ class DataSources:
         self.codedir = str(settings.get("codedir") or posixpath.dirname(posixpath.dirname(root)))
         self.site = str(settings.get("hiera_config") or "")
         self.data = DataFiles(data_files or files, self.strict)
-        self.variables = os.environ if variables is None else variables
         self._configs: dict[str, HierarchyConfig | None] = {}
         self._keys: dict[tuple[tuple[str, str], ...], DecryptionKeys] = {}
 
@@ -87,5 +84,5 @@ class DataSources:
         """Return the keys that the options of a level with encrypted values name; raise BadData when they are missing."""
         key_options = tuple(sorted((key, str(value)) for key, value in options.items() if key.startswith("pkcs7_")))
         if key_options not in self._keys:
-            self._keys[key_options] = read_keys(options, self.files.read, self.variables)
+            self._keys[key_options] = read_keys(options, self.files.read, os.environ)
         return self._keys[key_options]
