@@ -127,7 +127,7 @@ class FaceCommand:
 
 
 def _form(options: Any, action: FaceAction[..., Any]) -> str:
-    form = options.render_as or ("json" if options.json else "yaml" if options.yaml else action.render_as)
+    form = options.render_as or ("json" if options.json else "yaml" if options.yaml else "console")
     known = dict.fromkeys([*FORMS, *action.renderers])
     if form not in known:
         raise ConfigError(f"I don't know how to render '{form}'", hint=f"There are {', '.join(known)}.")

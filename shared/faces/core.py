@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeVar, get_type_hints, overload
 
 from ..docstrings import Docstring, parse_docstring
@@ -37,10 +38,9 @@ class FaceCall:
 class FaceAction(Generic[P, R]):
     """A method of a face that the command line calls. In Python it is called like any method, without hooks."""
 
-    def __init__(self, function: Callable[P, R], *, default: bool, render_as: str) -> None:
+    def __init__(self, function: Callable[P, R], *, default: bool = False) -> None:
         self.function = function
         self.is_default = default
-        self.render_as = render_as
         self.doc = parse_docstring(function.__doc__)
         self.parameters: tuple[FaceParameter, ...] = ()  # known when its class is complete
         self.renderers: dict[str, Callable[..., str | bytes]] = {}
@@ -81,18 +81,10 @@ class FaceAction(Generic[P, R]):
 @overload
 def action(function: Callable[P, R], /) -> FaceAction[P, R]: ...
 @overload
-def action(*, default: bool = False, render_as: str = "console") -> Callable[[Callable[P, R]], FaceAction[P, R]]: ...
-def action(function: Callable[P, R] | None = None, /, *, default: bool = False, render_as: str = "console") -> Any:
-    """
-    Make a method, which may be `async`, an action.
-
-    Args:
-        default: it is what `puppet FACE` does without an action's name.
-        render_as: the form of its result when the command line names none.
-    """
-    if function is not None:
-        return FaceAction(function, default=False, render_as="console")
-    return lambda function: FaceAction(function, default=default, render_as=render_as)
+def action(*, default: bool = False) -> Callable[[Callable[P, R]], FaceAction[P, R]]: ...
+def action(function: Callable[P, R] | None = None, /, *, default: bool = False) -> Any:
+    """Make a method, which may be `async`, an action; the default one is what `puppet FACE` does without an action's name."""
+    return FaceAction(function) if function is not None else partial(FaceAction, default=default)
 
 
 @dataclass(frozen=True, slots=True)
