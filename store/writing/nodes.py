@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, bindparam, func, insert, select, text, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, text
 
 from ..commands.commands import (
     ConfigureExpiration,
@@ -143,23 +143,9 @@ _NEWEST_REPORTS = (
     .group_by(reports.c.node_id)
 )
 
-_CHANGE = (
-    update(nodes)
-    .where(nodes.c.id == bindparam("node"))
-    .values(
-        {
-            column: bindparam(column.name)
-            for column in (
-                nodes.c.deactivated,
-                nodes.c.expired,
-                nodes.c.expires_facts,
-                nodes.c.expires_facts_updated,
-                nodes.c.latest_report_id,
-                nodes.c.latest_report_time,
-            )
-        }
-    )
-)
+_CHANGED = BulkUpdate([nodes.c.id], [column for column in nodes.c if column.name not in ("id", "certname")])
+
+_OF_STATE = same_names(nodes, NodeState)
 
 
 def lock_nodes(connection: Connection, commands: Sequence[ReceivedCommand]) -> list[NodeState]:
