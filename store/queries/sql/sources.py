@@ -29,7 +29,6 @@ from ...database.tables import (
     reports,
     resources,
 )
-from ..schema.entities import ENTITIES
 from .dialects import Sql
 from .expressions import Expression
 
