@@ -80,11 +80,6 @@ def entity_source(entity: str, sql: Sql, number: int) -> EntitySource:
     return _BUILDERS[entity](sql)
 
 
-def _columns(entity: str, row: NamedFromClause) -> dict[str, Expression]:
-    """Return the fields of an entity that are columns of the same name in the table that it comes from."""
-    return {field.name: row.c[field.name] for field in ENTITIES[entity].fields if field.name in row.c}
-
-
 def _visible_nodes() -> NamedFromClause:
     """Return the nodes without the hidden one, which has nothing but resources."""
     return select(nodes).where(nodes.c.certname != NO_CERTNAME).subquery()
@@ -331,7 +326,11 @@ def _reports(sql: Sql) -> EntitySource:
 def _plain_events() -> EntitySource:
     """Return the events without their reports and nodes."""
     event = events.alias()
-    fields = {**_columns("events", event), "corrective_change": _unknown_boolean()}
+    same = (
+        "status", "timestamp", "resource_type", "resource_title", "property", "name", "old_value", "new_value", "message", "file", "line",
+        "containment_path", "containing_class",
+    )  # fmt: skip
+    fields = {**{name: event.c[name] for name in same}, "corrective_change": _unknown_boolean()}
     return EntitySource(event, fields, report=event.c.report_id, event=event.c.id)
 
 
