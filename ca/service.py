@@ -39,9 +39,6 @@ MAX_BULK = 10_000  # names in one sign or clean
 MAX_QUEUED = 1000  # changes that may wait for the writer
 
 
-MAX_QUEUED = 1000  # changes that may wait for the writer
-
-
 class CaService:
     """
     The CA's operations for HTTP and the command line.

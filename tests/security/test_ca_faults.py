@@ -31,7 +31,7 @@ SIGNING = ["ca.serial-stored", "ca.inventory-written", "ca.certificate-written",
 def check_invariants(site) -> None:
     """What holds after any crash and restart: serials are used once, everything issued is on record, files are whole."""
     authority = site.open()
-    records = authority.store.records()
+    records = authority.store.inventory().records
     serials = [record.serial for record in records]
     assert len(serials) == len(set(serials)), "a serial was used twice"
     assert max(serials) < authority.store.next_serial(), "the next serial is one that was used"
@@ -57,7 +57,7 @@ def test_R_01_killed_while_signing_loses_nothing_and_repeats_no_serial(site, pem
         again.sign("web1", by="t")
     assert again.status("web1").state == "signed"
     assert again.store.request("web1") is None
-    on_record = {record.serial for record in again.store.records() if record.name == "web1"}
+    on_record = {record.serial for record in again.store.inventory().records if record.name == "web1"}
     assert set(again.authority.revoke("web1", by="t")) == on_record
     assert on_record <= again.authority.revoked()
     check_invariants(site)

@@ -24,7 +24,7 @@ ROUNDS = 4  # states looked at for each moment at which the power is cut: the wo
 def check_serials(authority: CertificateAuthority) -> None:
     """No serial was used twice or may be used again; every certificate is whole and on record."""
     store = authority.store
-    serials = [record.serial for record in store.records()]
+    serials = [record.serial for record in store.inventory().records]
     assert len(serials) == len(set(serials)), "a serial was used twice"
     assert max(serials) < store.next_serial(), "a serial may be used again"
     for name in store.signed_names():
@@ -57,7 +57,7 @@ class Judge:
         authority = Site(root, clock=self.site.clock, rules=self.site.rules).open()
         check_serials(authority)
         store = authority.store
-        serials = {record.serial for record in store.records()}
+        serials = {record.serial for record in store.inventory().records}
         for name, pem in self.signed.items():
             assert name in self.gone or store.signed(name) == pem, f"{name} was signed, and is lost"
             assert x509.load_pem_x509_certificate(pem).serial_number in serials
