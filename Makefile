@@ -75,9 +75,9 @@ twins: $(VENV)/.installed twins-image ## applies modules to two booted Debians, 
 	@$(BIN)/python -m tests.twins.run $(or $(TWINS),--write)
 
 openapi: $(VENV)/.installed ## writes docs/api/*.yaml anew, from what routes
-	$(BIN)/python -m master.endpoints.openapi > docs/api/openapi.yaml.new
+	$(BIN)/python -m tests.support.master_openapi > docs/api/openapi.yaml.new
 	mv docs/api/openapi.yaml.new docs/api/openapi.yaml
-	$(BIN)/python -m store.endpoints.openapi > docs/api/store.yaml.new
+	$(BIN)/python -m tests.support.store_openapi > docs/api/store.yaml.new
 	mv docs/api/store.yaml.new docs/api/store.yaml
 
 $(VENV)/.release: $(VENV)/.installed requirements/releasing.txt

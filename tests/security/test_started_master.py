@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from master import bindings
 from master.endpoints import ca
-from master.endpoints.openapi import SERVED, document, documented_routes, text
 from shared.indirector.core import Indirection
 from tests.support.examples import examples
+from tests.support.master_openapi import SERVED, document, documented_routes, text
 from tests.support.started import CANARY, OPEN, Answered, Started, started
 
 ROOT = Path(__file__).parent.parent.parent

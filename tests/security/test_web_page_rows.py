@@ -18,9 +18,9 @@ from httpd.server import HttpServer
 from httpd.tasks import HTTP_TASKS
 from master.endpoints.metrics import MetricsListener
 from shared.process.supervision import Supervisor
-from store.endpoints.openapi import StoreEndpoint, endpoints
 from tests.store.endpoints.conftest import FakeStore
 from tests.support.raw_master import CaFolder, RawClient, running
+from tests.support.store_openapi import StoreEndpoint, endpoints
 
 EVIL = "http://evil.example"
 NAMES = ("store.example.com", "DNS:puppetdb")

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from store.endpoints.openapi import document, query_paths, text
 from store.endpoints.queries.paths import BELOW, ENTITIES, target_of
 from tests.store.endpoints.conftest import FakeStore
 from tests.support.examples import examples
 from tests.support.raw_master import RawClient
+from tests.support.store_openapi import document, query_paths, text
 
 DOCUMENT = document()
 PATHS: dict[str, dict[str, Any]] = DOCUMENT["paths"]

@@ -1,5 +1,7 @@
 """
-The store's HTTP interface as an OpenAPI document, built from the tables that it answers by: `python -m store.endpoints.openapi` prints it.
+The store's HTTP interface as an OpenAPI document, built from the tables that it answers by.
+
+    python -m tests.support.store_openapi > docs/api/store.yaml
 
 A test compares it with a running store: each path that it has is answered, and it has each path that is.
 """
@@ -14,12 +16,11 @@ from typing import Any
 from shared import __version__
 from shared.client import Client
 from shared.data import plainyaml
-
-from ..commands.payloads import MINIMUM_VERSIONS
-from ..commands.submission import PARAMETERS
-from .answers import DASHBOARD
-from .application import AccessRules
-from .queries.paths import BELOW, ENTITIES, LEVELS, target_of
+from store.commands.payloads import MINIMUM_VERSIONS
+from store.commands.submission import PARAMETERS
+from store.endpoints.answers import DASHBOARD
+from store.endpoints.application import AccessRules
+from store.endpoints.queries.paths import BELOW, ENTITIES, LEVELS, target_of
 
 _RULES = AccessRules("store.example.com")
 _CALLERS: tuple[tuple[str, Client], ...] = (

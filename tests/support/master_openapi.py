@@ -1,5 +1,7 @@
 """
-The HTTP interface as an OpenAPI document, built from the tables that route and authorize: `python -m master.endpoints.openapi` prints it.
+The HTTP interface as an OpenAPI document, built from the tables that route and authorize.
+
+    python -m tests.support.master_openapi > docs/api/openapi.yaml
 
 The calls of both schemes come from the indirections, METHODS and the default rules; the endpoints that are not indirections from the
 routes.
@@ -11,6 +13,10 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from master.authorization.defaults import LEGACY_RULES
+from master.authorization.rules import AccessRequest, Rule, decide
+from master.endpoints.ca import rule_paths, rule_verb
+from master.endpoints.routes import Body, EndpointRoute, RequestTarget, default_rules, find_routes
 from shared import __version__
 from shared.client import Client
 from shared.data import plainyaml
@@ -28,11 +34,6 @@ from shared.models.resource_type import RESOURCE_TYPE
 from shared.models.static_file_content import STATIC_FILE_CONTENT
 from shared.models.status import STATUS
 from shared.wire.dialects import LEGACY, MODERN, Dialect
-
-from ..authorization.defaults import LEGACY_RULES
-from ..authorization.rules import AccessRequest, Rule, decide
-from .ca import rule_paths, rule_verb
-from .routes import Body, EndpointRoute, RequestTarget, default_rules, find_routes
 
 SERVED: tuple[Indirection[Any], ...] = (
     *(CATALOG, FACTS, FILE_BUCKET_FILE, FILE_CONTENT, FILE_METADATA, NODE, REPORT),
