@@ -71,10 +71,6 @@ class _AstBuilder(Transformer[Token, Ast]):
     """Makes the tree of each production, named as in the grammar, from the trees of its parts."""
 
     @production
-    def start(self, query: Ast) -> Ast:
-        return query
-
-    @production
     def query(self, entity: Token, *parts: list[Ast]) -> Ast:
         *columns, body = parts
         condition, grouping, paging = body
@@ -85,8 +81,8 @@ class _AstBuilder(Transformer[Token, Ast]):
         return ["from", str(entity), *clauses, *paging]
 
     @production
-    def columns(self, *columns: Ast) -> Ast:
-        return list(columns)
+    def array(self, *values: Ast) -> Ast:
+        return list(values)
 
     @production
     def function(self, name: Token, *arguments: Ast) -> Ast:
@@ -172,20 +168,8 @@ class _AstBuilder(Transformer[Token, Ast]):
         return ["subquery", str(entity), *condition]
 
     @production
-    def subquery_body(self, *condition: Ast) -> Ast:
-        return list(condition)
-
-    @production
     def field(self, name: Token) -> Ast:
         return str(name)
-
-    @production
-    def literal(self, value: Ast) -> Ast:
-        return value
-
-    @production
-    def array(self, *values: Ast) -> Ast:
-        return list(values)
 
     @production
     def string(self, quoted: Token) -> Ast:
