@@ -22,7 +22,7 @@ from shared.process.daemon import hear_hangups
 from shared.process.log import NOTICE
 from shared.process.logqueue import LogQueues, queued
 from shared.process.memory import collect_garbage_forever, freeze_loaded_objects, use_single_malloc_arena
-from shared.process.supervision import Supervisor
+from shared.process.supervision import Supervisor, wait_for_first
 from shared.process.systemd import Notifier
 from shared.process.threads import PacedThreads
 from shared.settings import MasterSettings
@@ -173,7 +173,7 @@ async def until_signalled(
             COLLECT_GARBAGE, lambda: collect_garbage_forever(lambda: not master.http.open_connections, lambda: master.http.is_idle)
         )
         if notifier.watchdog:
-            supervisor.start(NOTIFY_SYSTEMD, lambda: heartbeat(notifier, lambda: supervisor.is_sound))
+            supervisor.start(NOTIFY_SYSTEMD, lambda: notifier.watch(lambda: supervisor.is_sound))
         supervisor.start(RELOAD, lambda: reload_on_hup(master, settings, reread, hup, notifier, status))
         try:
             await wait_for_first(stop_requested, supervisor.gave_up)
@@ -194,16 +194,6 @@ def describe_logs(metrics: Metrics, queues: LogQueues) -> None:
     metrics.read("puppet_log_lines_waiting", "gauge", "Pending lines of a log destination.", queues.waits, "destination")
 
 
-async def wait_for_first(*events: asyncio.Event) -> None:
-    """Wait until one of the events is set."""
-    waits = [asyncio.create_task(event.wait()) for event in events]
-    try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for wait in waits:
-            wait.cancel()
-
-
 async def stop_master(master: Master, drain: float, second_signal: asyncio.Event) -> None:
     """Let requests under way end within `drain` seconds, or until `second_signal` is set, and cut the rest."""
     stopping = asyncio.create_task(master.stop(drain))
@@ -215,14 +205,6 @@ async def stop_master(master: Master, drain: float, second_signal: asyncio.Event
     else:
         stopping.cancel()
         await master.stop(0)
-
-
-async def heartbeat(notifier: Notifier, is_sound: Callable[[], bool]) -> None:
-    """Run until cancelled: notify systemd in time that the loop runs and that the essential tasks are running."""
-    while True:
-        if is_sound():
-            notifier.alive()
-        await asyncio.sleep(notifier.watchdog / 2)
 
 
 async def reload_on_hup(

@@ -24,6 +24,16 @@ LONGEST_PAUSE = 300.0  # seconds
 LONGEST_ESSENTIAL_PAUSE = 2.0
 
 
+async def wait_for_first(*events: asyncio.Event) -> None:
+    """Wait until one of the events is set."""
+    waits = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+
+
 @dataclass(frozen=True, slots=True)
 class SupervisedTask:
     """

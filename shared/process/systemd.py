@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 
 class Notifier:
@@ -31,8 +32,12 @@ class Notifier:
     def stopping(self) -> None:
         self._tell("STOPPING=1", "STATUS=stopping")
 
-    def alive(self) -> None:
-        self._tell("WATCHDOG=1")
+    async def watch(self, is_sound: Callable[[], bool]) -> None:
+        """Run until cancelled: tell the manager in time that the event loop runs, as long as `is_sound` says that the process does."""
+        while True:
+            if is_sound():
+                self._tell("WATCHDOG=1")
+            await asyncio.sleep(self.watchdog / 2)
 
     def _tell(self, *lines: str) -> None:
         if not self._address:

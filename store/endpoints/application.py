@@ -97,15 +97,15 @@ class StoreApplication(HttpApplication):
     Retry-After.
 
     Args:
-        access: Returns the rules in force.
+        access: The rules in force, which may be replaced.
         now: Returns the time in microseconds since the epoch.
     """
 
-    def __init__(self, admission: Admission, access: Callable[[], AccessRules], now: Callable[[], int]) -> None:
+    def __init__(self, admission: Admission, access: AccessRules, now: Callable[[], int]) -> None:
         self.commands: CommandEndpoint | None = None
         self.endpoints: StoreEndpoints | None = None
         self._admission = admission
-        self._access = access
+        self.access = access
         self._now = now
 
     def error(self, request: HttpRequest, error: PuppetError) -> Response:
@@ -129,7 +129,7 @@ class StoreApplication(HttpApplication):
         return compact_response({"message": "Not Found", "url": request.sent_path, "status": "404"}, 404)
 
     async def _pdb(self, request: HttpRequest, segments: Sequence[str]) -> Response:
-        if request.secure and (denial := self._access().denial(request.client, segments[0] if segments else "")):
+        if request.secure and (denial := self.access.denial(request.client, segments[0] if segments else "")):
             log.warning("Denied %s(%s): %s", request.client.name, request.client.address, one_line(request.sent_path)[:200])
             return text_response(403, denial)
         if segments[:2] == ["dashboard", "index.html"]:

@@ -13,11 +13,11 @@ from shared.errors import PuppetError, text_with_hint
 from shared.process.daemon import hear_hangups
 from shared.process.log import NOTICE
 from shared.process.memory import collect_garbage_forever, freeze_loaded_objects
-from shared.process.supervision import Supervisor
+from shared.process.supervision import wait_for_first
 from shared.process.systemd import Notifier
 from shared.settings import MasterSettings
 
-from ..endpoints.application import AccessRules, StoreApplication
+from ..endpoints.application import StoreApplication
 from ..endpoints.metrics import StoreMetrics
 from ..timestamps import microseconds_now
 from .listeners import Listeners, read_access
@@ -77,13 +77,12 @@ async def serve(settings: MasterSettings, request: StopRequest, *, on_ready: Cal
     metrics = StoreMetrics(rooms.population, rooms.command_counts)
     active, queued = settings.store_active_requests, settings.store_queued_requests
     admission = Admission(active, queued, 2 * active + queued, settings.max_retry_delay, lambda most: min(most, 30))
-    state = _Access(access)
-    application = StoreApplication(admission, state.rules, microseconds_now)
+    application = StoreApplication(admission, access, microseconds_now)
     listeners = Listeners(application, settings, metrics, supervisor)
     try:
         places = await listeners.start()
         supervisor.start(CARRY_OUT, lambda: rooms.keep_open(application, metrics))
-        supervisor.start(RELOAD, lambda: _reload_on_hup(settings, listeners, state, hup))
+        supervisor.start(RELOAD, lambda: _reload_on_hup(settings, listeners, application, hup))
         supervisor.start(
             COLLECT_GARBAGE,
             lambda: collect_garbage_forever(lambda: not listeners.open_connections, lambda: listeners.is_idle, _YOUNG_OBJECTS),
@@ -91,12 +90,12 @@ async def serve(settings: MasterSettings, request: StopRequest, *, on_ready: Cal
         status = f"Serving the store at {', '.join(places)}"
         log.log(NOTICE, "%s", status)
         freeze_loaded_objects()
-        await _wait_for_first(rooms.attempted, request.requested, supervisor.gave_up)
+        await wait_for_first(rooms.attempted, request.requested, supervisor.gave_up)
         notifier.ready(status)
         on_ready()
         if notifier.watchdog:
-            supervisor.start(NOTIFY_SYSTEMD, lambda: _heartbeat(notifier, supervisor))
-        await _wait_for_first(request.requested, supervisor.gave_up)
+            supervisor.start(NOTIFY_SYSTEMD, lambda: notifier.watch(lambda: supervisor.is_sound))
+        await wait_for_first(request.requested, supervisor.gave_up)
         if supervisor.gave_up.is_set():
             log.critical("%s; this store exits, so that it can be restarted", supervisor.reason)
         notifier.stopping()
@@ -105,25 +104,6 @@ async def serve(settings: MasterSettings, request: StopRequest, *, on_ready: Cal
         await listeners.stop(0)
         await supervisor.stop(CARRY_OUT, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD)
     return TASK_FAILED if supervisor.gave_up.is_set() else 0
-
-
-@dataclass(slots=True)
-class _Access:
-    """The rules in force."""
-
-    current: AccessRules
-
-    def rules(self) -> AccessRules:
-        return self.current
-
-
-async def _wait_for_first(*events: asyncio.Event) -> None:
-    """Wait until one of the events is set."""
-    async with asyncio.TaskGroup() as group:
-        waits = [group.create_task(event.wait()) for event in events]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for wait in waits:
-            wait.cancel()
 
 
 async def _stop(listeners: Listeners, drain: float, impatient: asyncio.Event) -> None:
@@ -136,22 +116,14 @@ async def _stop(listeners: Listeners, drain: float, impatient: asyncio.Event) ->
         waiting.cancel()
 
 
-async def _heartbeat(notifier: Notifier, supervisor: Supervisor) -> None:
-    """Run until cancelled: notify systemd in time that the loop runs and that the essential tasks are running."""
-    while True:
-        if supervisor.is_sound:
-            notifier.alive()
-        await asyncio.sleep(notifier.watchdog / 2)
-
-
-async def _reload_on_hup(settings: MasterSettings, listeners: Listeners, state: _Access, hup: asyncio.Event) -> None:
+async def _reload_on_hup(settings: MasterSettings, listeners: Listeners, application: StoreApplication, hup: asyncio.Event) -> None:
     """Run until cancelled: on each HUP read everything again that can be."""
     while True:
         await hup.wait()
         hup.clear()
         log.log(NOTICE, "Caught HUP; reloading certificates, revocations and the list of certnames")
         try:
-            state.current = await asyncio.to_thread(read_access, settings)
+            application.access = await asyncio.to_thread(read_access, settings)
             await listeners.reload()
         except PuppetError as err:
             log.error("Some files could not be reloaded; the old content stays in force: %s", text_with_hint(err))

@@ -26,7 +26,7 @@ from master.observability.longtasks import (
     RETIRE_WORKER,
     RUN_STORE,
 )
-from master.process import TASK_FAILED, exit_code, heartbeat, until_signalled
+from master.process import TASK_FAILED, exit_code, until_signalled
 from master.wiring import running
 from shared.process.supervision import Supervisor
 from shared.process.systemd import Notifier
@@ -164,7 +164,7 @@ async def test_R_41_systemd_hears_nothing_while_nobody_accepts_connections(manag
         raise ValueError("nobody foresaw it")
 
     supervisor.start(ACCEPT, accept)
-    supervisor.start(NOTIFY_SYSTEMD, lambda: heartbeat(notifier, is_sound))
+    supervisor.start(NOTIFY_SYSTEMD, lambda: notifier.watch(is_sound))
     await until(lambda: manager.hear().count("WATCHDOG=1") >= 2)
     fails.set()
     await until(lambda: not supervisor.is_sound)

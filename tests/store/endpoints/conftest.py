@@ -158,7 +158,7 @@ class FakeStore:
     def application(self, access: AccessRules | None = None) -> StoreApplication:
         rules = access or AccessRules("master1")
         admission = Admission(4, 4, 8, 60, lambda most: most)
-        application = StoreApplication(admission, lambda: rules, lambda: NOW)
+        application = StoreApplication(admission, rules, lambda: NOW)
         application.state = "running"
         metrics = StoreMetrics(self._population, lambda: self.counts)
         if self.is_open:

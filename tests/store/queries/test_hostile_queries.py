@@ -38,7 +38,7 @@ class Asker:
         self._database = Database.open(url)
         queries = QueryService(self._database, QueryLimits(timeout=5))
         fake = FakeStore()
-        application = StoreApplication(Admission(4, 4, 8, 60, lambda most: most), lambda: AccessRules("m"), lambda: 0)
+        application = StoreApplication(Admission(4, 4, 8, 60, lambda most: most), AccessRules("m"), lambda: 0)
         application.state = "running"
         endpoints = fake.application().endpoints
         assert endpoints is not None
