@@ -49,10 +49,6 @@ class Revocations:
 
     serials: Mapping[bytes, frozenset[int]] = field(default_factory=dict)
 
-    def revoked(self, certificate: x509.Certificate) -> bool:
-        """Return whether the issuer of `certificate` has revoked it."""
-        return self.has_revoked(certificate.issuer.public_bytes(), certificate.serial_number)
-
     def has_revoked(self, issuer: bytes, serial_number: int) -> bool:
         """Return whether an issuer, by the DER of its name, has revoked one of its certificates."""
         return serial_number in self.serials.get(issuer, frozenset())

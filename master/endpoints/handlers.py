@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
+from environments.directories import Environments
 from httpd.connections.connection import HttpRequest
 from httpd.messages import bodies
 from httpd.messages.responses import Response
@@ -45,22 +46,6 @@ OF_THE_CA = frozenset({"certificate", "certificate_request", "certificate_revoca
 _PLURALS = {"facts": "facts_search", "status": "statuses", "certificate_status": "certificate_statuses"}
 
 
-class EnvironmentLookup(Protocol):
-    """The endpoints' interface to environments."""
-
-    async def exists(self, name: str) -> bool:
-        """Return whether there is such an environment."""
-        ...
-
-    async def listing(self) -> Mapping[str, Any]:
-        """Return `{"search_paths": [...], "environments": {name: {"settings": {...}}}}`."""
-        ...
-
-    async def expire(self, name: str | None) -> None:
-        """Forget the cached code of one environment, or of all with None."""
-        ...
-
-
 def access_request_for(call: IndirectorCall, client: Client) -> AccessRequest:
     """Return the access request for a call: its singular indirection and key, and in scheme B also the URL's path."""
     path = f"/{call.indirection}/{call.key}"
@@ -89,7 +74,7 @@ class Handlers:
     """Carries out calls by the bindings of this process."""
 
     indirector: Indirector
-    environments: EnvironmentLookup
+    environments: Environments
     limits: MasterLimits
     parsers: ParsePool | None = None
     turns: LoopTurns = field(default_factory=LoopTurns)

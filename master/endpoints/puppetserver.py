@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from environments.code_commands import CodeCommands
+from environments.directories import Environments
 from httpd.messages import bodies
 from httpd.messages.responses import Response
 from shared.data import plainjson
@@ -30,7 +31,7 @@ from ..authorization.defaults import EVERYBODY, rule
 from ..authorization.rules import Below
 from ..catalogs.v4_request import CatalogRequest, parse_catalog_request, parse_large_catalog_request
 from ..pools.parse_pool import IN_PLACE, ParsePool
-from .handlers import EnvironmentLookup, parse_body
+from .handlers import parse_body
 from .limits import MasterLimits
 from .routes import EndpointCall, EndpointRoute
 from .schemes import PLAIN_SCHEME
@@ -69,7 +70,7 @@ class ServerEndpoints:
         parsers: Read large bodies; None: they are read in this process.
     """
 
-    environments: EnvironmentLookup
+    environments: Environments
     listing: ListingSource
     catalogs: Catalogs
     limits: MasterLimits

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from certs.oids import OidNames
+from environments.directories import Environments
 from httpd.connections.connection import HttpRequest
 from httpd.messages.responses import Response
 from shared.errors import BadName, MethodNotAllowed
@@ -30,7 +31,6 @@ from ..authorization.defaults import ANYTHING_ELSE, LEGACY_RULES, MODERN_RULES
 from ..authorization.rules import AccessDecision, AccessRequest, Rule, decide
 from ..observability.health import Health
 from ..pools.parse_pool import ParsePool
-from .handlers import EnvironmentLookup
 from .limits import MasterLimits
 from .schemes import MODERN_SCHEME, Scheme, forbidden_path
 
@@ -59,7 +59,7 @@ class MasterAppOptions:
     """
 
     indirector: Indirector
-    environments: EnvironmentLookup
+    environments: Environments
     metrics: Callable[[], str]
     limits: MasterLimits = field(default_factory=MasterLimits)
     parsers: ParsePool | None = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from certs.certificates import time_text
@@ -25,52 +26,39 @@ def conditions(
     settings: MasterSettings, compile_pool: CompilePool, trust: Callable[[], ServerTrust], store: StoreProcess | None = None
 ) -> Iterable[Condition]:
     """Yield the conditions for these settings; `trust` returns the revocation lists in force."""
-    yield Condition(CompilePool.CONDITION, "No catalog can be compiled", COMPILING, _self_test(compile_pool))
-    yield Condition("revocation-lists", "The revocation list has ended", ("ca", *COMPILING), _lists_in_force(trust))
+    yield Condition(CompilePool.CONDITION, "No catalog can be compiled", COMPILING, partial(_self_test, compile_pool))
+    yield Condition("revocation-lists", "The revocation list has ended", ("ca", *COMPILING), partial(_lists_in_force, trust))
     stores = {"yaml": settings.yamldir / "facts", "json": settings.server_datadir / "facts"}
     facts = stores.get(settings.facts_terminus or "yaml")
     if facts is not None:
-        yield Condition("facts-store", "Facts cannot be stored", COMPILING, _writable(facts))
+        yield Condition("facts-store", "Facts cannot be stored", COMPILING, partial(_writable, facts))
     if "store" in settings.reports:
-        yield Condition("report-store", "Reports cannot be stored", (), _writable(settings.reportdir))
-    yield Condition("bucket", "The filebucket cannot be written to", (), _writable(settings.bucketdir))
+        yield Condition("report-store", "Reports cannot be stored", (), partial(_writable, settings.reportdir))
+    yield Condition("bucket", "The filebucket cannot be written to", (), partial(_writable, settings.bucketdir))
     if store is not None:
-        yield Condition("store", "The store does not run", (), _store_runs(store))
+        yield Condition("store", "The store does not run", (), partial(_store_runs, store))
     if settings.ca:
         files = CaFiles.at(settings.cadir)
         folders = files.cadir, files.csrdir, files.signeddir
-        yield Condition("ca-folder", "The CA's folder cannot be written to", ("ca",), _writable(*folders))
+        yield Condition("ca-folder", "The CA's folder cannot be written to", ("ca",), partial(_writable, *folders))
 
 
-def _self_test(compile_pool: CompilePool) -> Callable[[], Awaitable[str]]:
-    async def problem() -> str:
-        await compile_pool.self_test()
-        return compile_pool.problem or ""
-
-    return problem
+async def _self_test(compile_pool: CompilePool) -> str:
+    await compile_pool.self_test()
+    return compile_pool.problem or ""
 
 
-def _lists_in_force(trust: Callable[[], ServerTrust]) -> Callable[[], Awaitable[str]]:
-    async def problem() -> str:
-        end = trust().next_update
-        ended = end is not None and end <= datetime.now(UTC)
-        return f"it expired on {time_text(end)}; every agent's certificate is refused" if ended and end is not None else ""
-
-    return problem
+async def _lists_in_force(trust: Callable[[], ServerTrust]) -> str:
+    end = trust().next_update
+    return "" if end is None or end > datetime.now(UTC) else f"it ended on {time_text(end)}; every agent's certificate is refused"
 
 
-def _store_runs(store: StoreProcess) -> Callable[[], Awaitable[str]]:
-    async def problem() -> str:
-        return store.problem
-
-    return problem
+async def _store_runs(store: StoreProcess) -> str:
+    return store.problem
 
 
-def _writable(*folders: Path) -> Callable[[], Awaitable[str]]:
-    async def problem() -> str:
-        return await asyncio.to_thread(lambda: next(filter(None, map(write_problem, folders)), ""))
-
-    return problem
+async def _writable(*folders: Path) -> str:
+    return await asyncio.to_thread(lambda: next(filter(None, map(write_problem, folders)), ""))
 
 
 def write_problem(folder: Path) -> str:

@@ -71,9 +71,9 @@ def test_a_newer_list_takes_the_place_of_the_older_and_counts_in_the_listener(ca
     ca.crl.write_bytes(numbered(ca, 5))
     certificate = ca.issue("agent1.test")
     files = ca.trust(NAME)
-    assert not load(files).revocations.revoked(certificate)
+    assert not load(files).revocations.has_revoked(certificate.issuer.public_bytes(), certificate.serial_number)
     assert store_crls(files, numbered(ca, 6, revoked=(certificate.serial_number,)), NOW)
-    assert load(files).revocations.revoked(certificate)
+    assert load(files).revocations.has_revoked(certificate.issuer.public_bytes(), certificate.serial_number)
     assert ca.crl.stat().st_mode & 0o777 == 0o644
 
 
