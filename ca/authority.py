@@ -243,9 +243,10 @@ class CertificateAuthority:
         with self.store.writing():
             serials = self.serials_of(valid_certname(name))
             if not serials:
-                error = Conflict(f"Cannot revoke certificate for host {name} without a signed certificate")
-                error.legacy = f"Cannot revoke host {name} because has it doesn't have a signed certificate"
-                raise error
+                raise Conflict(
+                    f"Cannot revoke certificate for host {name} without a signed certificate",
+                    legacy=f"Cannot revoke host {name} because has it doesn't have a signed certificate",
+                )
             self.revoke_serials(serials, by=by, name=name, force=force)
         return serials
 

@@ -17,18 +17,6 @@ class PolicyViolation(Conflict):
     """Raised for a request that the policy does not sign; `legacy` has the words of 3.8."""
 
 
-def _violation(message: str, legacy: str = "", *, hint: str = "") -> PolicyViolation:
-    error = PolicyViolation(message, hint=hint)
-    error.legacy = legacy or message
-    return error
-
-
-def _bad_request(message: str, legacy: str = "", *, hint: str = "") -> BadRequest:
-    error = BadRequest(message, hint=hint)
-    error.legacy = legacy or message
-    return error
-
-
 @dataclass(frozen=True, slots=True)
 class SigningPolicy:
     """The administrator's additional permissions: from the settings, or the flags of one command."""
@@ -54,37 +42,37 @@ def check_submission(facts: RequestFacts, name: str, *, master: str = "") -> Non
     try:
         check_never(facts, name)
     except PolicyViolation as err:
-        raise _bad_request(err.message, err.legacy) from err
+        raise BadRequest(err.message, legacy=err.legacy) from err
 
 
 def check_subject(facts: RequestFacts, name: str) -> None:
     """Check that the subject is exactly one common name, in a usual string type, equal to `name`."""
     common_names = facts.common_names
     if len(common_names) != 1 or not common_names[0].value:
-        raise _bad_request(
+        raise BadRequest(
             f"The CSR for {quoted_for_log(name)} must have exactly one common name, not {len([c for c in common_names if c.value])}: "
             f"{facts.subject}"
         )
     cn = common_names[0]
     if cn.value != name:
         if cn.value.lower() == name:
-            raise _bad_request(
+            raise BadRequest(
                 "Certificate names must be lower case.",
-                f"CSR subject common name {_quoted(cn.value)} does not match expected certname {_quoted(name)}",
+                legacy=f"CSR subject common name {_quoted(cn.value)} does not match expected certname {_quoted(name)}",
             )
-        raise _bad_request(
+        raise BadRequest(
             f"Instance name {_quoted(cn.value)} does not match requested key {_quoted(name)}",
-            f"CSR subject common name {_quoted(cn.value)} does not match expected certname {_quoted(name)}",
+            legacy=f"CSR subject common name {_quoted(cn.value)} does not match expected certname {_quoted(name)}",
         )
     if not cn.alone or facts.other_names or not cn.usual_string:
-        raise _bad_request(
+        raise BadRequest(
             f"The subject of the CSR for {quoted_for_log(name)} must be a single common name as PrintableString or UTF8String: "
             f"{facts.subject}"
         )
     if "*" in name:
-        raise _bad_request(
+        raise BadRequest(
             f"Subject contains a wildcard, which is not allowed: {name}",
-            f"CSR subject contains a wildcard, which is not allowed: /CN={name}",
+            legacy=f"CSR subject contains a wildcard, which is not allowed: /CN={name}",
         )
 
 
@@ -92,37 +80,39 @@ def check_strength(facts: RequestFacts) -> None:
     """Check that the key and the digest are strong enough, and that the request is signed by its own key."""
     weakness = facts.strength.weakness
     if weakness:
-        raise _bad_request(
+        raise BadRequest(
             f"The CSR is refused: {weakness}", hint="Use an RSA key of 2048 bits or more, an EC key of 256 or more, or Ed25519."
         )
     if facts.signature_hash in WEAK_DIGESTS:
-        raise _bad_request(f"The CSR is refused: it is signed with {facts.signature_hash.upper()}", hint="Sign it with SHA-256.")
+        raise BadRequest(f"The CSR is refused: it is signed with {facts.signature_hash.upper()}", hint="Sign it with SHA-256.")
     if not facts.signature_valid:
-        raise _bad_request("CSR contains a public key that does not correspond to the signing key")
+        raise BadRequest("CSR contains a public key that does not correspond to the signing key")
 
 
 def check_never(facts: RequestFacts, name: str) -> None:
     """Refuse what no flag allows: foreign extensions, pp_cli_auth, names other than plain DNS names or addresses."""
+    csr = quoted_for_log(name)
     foreign = [e.oid for e in facts.extensions if not oids.in_arc(e.oid, oids.PUPPET_ARC)]
     if foreign:
-        raise _violation(
+        raise PolicyViolation(
             f"Found extensions that are not permitted: {', '.join(foreign)}",
-            f"CSR has request extensions that are not permitted: {', '.join(foreign)}",
+            legacy=f"CSR has request extensions that are not permitted: {', '.join(foreign)}",
         )
     if any(e.oid == oids.CLI_AUTH for e in facts.extensions):
-        raise _violation(
-            f"CSR {_single(name)} asks for pp_cli_auth, which is never given to a request", hint="Only the master's own certificate has it."
+        raise PolicyViolation(
+            f"CSR {csr} asks for pp_cli_auth, which is never given to a request",
+            hint="Only the master's own certificate has it.",
         )
     if any(e.critical for e in facts.extensions):
-        raise _violation(f"CSR {_single(name)} has a critical extension, which is not permitted")
+        raise PolicyViolation(f"CSR {csr} has a critical extension, which is not permitted")
     if len(facts.alternative_names) > MAX_ALTERNATIVE_NAMES:
-        raise _violation(f"CSR {_single(name)} contains more than {MAX_ALTERNATIVE_NAMES} subject alternative names")
+        raise PolicyViolation(f"CSR {csr} contains more than {MAX_ALTERNATIVE_NAMES} subject alternative names")
     for alternative in facts.alternative_names:
         kind, _, value = alternative.partition(":")
         if kind not in ("DNS", "IP") or not value.isascii() or not value.isprintable() or " " in value or not value:
-            raise _violation(f"CSR {_single(name)} contains a subjectAltName outside the DNS label space: {quoted_for_log(alternative)}")
+            raise PolicyViolation(f"CSR {csr} contains a subjectAltName outside the DNS label space: {quoted_for_log(alternative)}")
         if "*" in value:
-            raise _violation(f"CSR {_single(name)} subjectAltName contains a wildcard, which is not allowed: {quoted_for_log(alternative)}")
+            raise PolicyViolation(f"CSR {csr} subjectAltName contains a wildcard, which is not allowed: {quoted_for_log(alternative)}")
 
 
 def check_signing(facts: RequestFacts, name: str, policy: SigningPolicy) -> None:
@@ -136,22 +126,23 @@ def check_signing(facts: RequestFacts, name: str, policy: SigningPolicy) -> None
     check_subject(facts, name)
     check_strength(facts)
     check_never(facts, name)
+    csr = quoted_for_log(name)
     others = [alternative for alternative in facts.alternative_names if alternative != f"DNS:{name}"]
     if others and not policy.allow_alternative_names:
         listed = ", ".join(others)
-        raise _violation(
-            f"CSR {_single(name)} contains extra subject alternative names ({listed}), which are disallowed. "
+        raise PolicyViolation(
+            f"CSR {csr} contains extra subject alternative names ({listed}), which are disallowed. "
             "To allow subject alternative names, set allow_subject_alt_names to true, or sign it with "
             f"`puppet cert --allow-dns-alt-names sign {name}`.",
-            f"CSR {_single(name)} contains subject alternative names ({listed}), which are disallowed. "
+            legacy=f"CSR {csr} contains subject alternative names ({listed}), which are disallowed. "
             f"Use `puppet cert --allow-dns-alt-names sign {name}` to sign this request.",
         )
     rights = [e.oid for e in facts.extensions if oids.is_authorization(e.oid)]
     if rights and not policy.allow_authorization_extensions:
-        raise _violation(
-            f"CSR {_single(name)} contains authorization extensions ({', '.join(rights)}), which are disallowed. "
+        raise PolicyViolation(
+            f"CSR {csr} contains authorization extensions ({', '.join(rights)}), which are disallowed. "
             "To allow authorization extensions, set allow_authorization_extensions to true.",
-            f"CSR has request extensions that are not permitted: {', '.join(rights)}",
+            legacy=f"CSR has request extensions that are not permitted: {', '.join(rights)}",
         )
 
 
@@ -161,10 +152,6 @@ def check_name(name: str) -> None:
         valid_requested_certname(name)
     except BadName as err:
         raise BadName(f"CSR {quoted_for_log(name)} subject contains unprintable or non-ASCII characters, or is no certname") from err
-
-
-def _single(name: str) -> str:
-    return quoted_for_log(name)
 
 
 def _quoted(name: str) -> str:

@@ -147,9 +147,10 @@ class CertificateRegistry:
             pem = self.store.request(name)
             facts = self._facts(name, pem) if pem is not None else None
             if facts is None:
-                error = Conflict(f"Cannot sign certificate for host {name} without a certificate request")
-                error.legacy = f"Cannot sign for host {name} without a certificate request"
-                raise error
+                raise Conflict(
+                    f"Cannot sign certificate for host {name} without a certificate request",
+                    legacy=f"Cannot sign for host {name} without a certificate request",
+                )
             try:
                 policy.check_signing(facts, name, policy_ or self.rules.policy)
             except PuppetError as err:
@@ -214,18 +215,15 @@ class CertificateRegistry:
             text = (
                 f"State {quoted_for_log(str(desired))[1:-1]} invalid; Must specify desired state of 'signed' or 'revoked' for host {name}"
             )
-            error = BadRequest(f"{text}.")
-            error.legacy = text
-            raise error
+            raise BadRequest(f"{text}.", legacy=text)
         ttl_of(ttl)
         if self.status(name) is None and not self.authority.serials_of(name):
-            missing = NotFound("Invalid certificate subject.")
-            missing.legacy = (
-                f"Cannot sign for host {name} without a certificate request"
+            raise NotFound(
+                "Invalid certificate subject.",
+                legacy=f"Cannot sign for host {name} without a certificate request"
                 if desired == "signed"
-                else f"Cannot revoke host {name} because has it doesn't have a signed certificate"
+                else f"Cannot revoke host {name} because has it doesn't have a signed certificate",
             )
-            raise missing
         return self.sign(name, by=by, ttl=ttl) if desired == "signed" else self.authority.revoke(name, by=by)
 
     def delete(self, name: str, *, by: str) -> list[str]:

@@ -137,9 +137,7 @@ class CaService:
         try:
             await self._write(self.registry.sign, name, by=f"autosign for {by}")
         except (policy.PolicyViolation, BadRequest) as err:
-            refused = BadRequest(err.message, hint=err.hint)
-            refused.legacy = err.legacy
-            raise refused from err
+            raise BadRequest(err.message, hint=err.hint, legacy=err.legacy) from err
         return True
 
     async def decide_again(self, since: float) -> list[str]:

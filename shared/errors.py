@@ -54,17 +54,21 @@ class Location:
 
 
 class PuppetError(Exception):
-    """The base of all foreseen errors; `str()` gives message and place, `hint` is shown on a line of its own."""
+    """
+    The base of all foreseen errors; `str()` gives message and place, `hint` is shown on a line of its own.
+
+    `legacy`: the message in Puppet 3.8's words, where they differ.
+    """
 
     status: ClassVar[int] = 500
     issue_kind: ClassVar[str] = "RUNTIME_ERROR"
-    legacy: str = ""  # the message in Puppet 3.8's words, where they differ
 
-    def __init__(self, message: str, *, where: Location | None = None, hint: str = "") -> None:
+    def __init__(self, message: str, *, where: Location | None = None, hint: str = "", legacy: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.where = where
         self.hint = hint
+        self.legacy = legacy
 
     def __str__(self) -> str:
         place = str(self.where) if self.where else ""
