@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,7 +10,7 @@ from typing import Literal
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.hashes import SHA1, SHA256, SHA384, SHA512, Hash, HashAlgorithm
+from cryptography.hazmat.primitives.hashes import SHA1, SHA256, SHA384, SHA512, HashAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509 import ocsp
 
@@ -61,15 +62,9 @@ def is_issued_by(question: StatusRequest, issuer: x509.Certificate) -> bool:
     _, content, _ = der.element(spki)
     bits = der.elements(content)[1][1][1:]  # the BIT STRING's octets, without the count of unused bits
     return (
-        _digest(question.algorithm, issuer.subject.public_bytes()) == question.issuer_name_hash
-        and _digest(question.algorithm, bits) == question.issuer_key_hash
+        hashlib.new(question.algorithm, issuer.subject.public_bytes()).digest() == question.issuer_name_hash
+        and hashlib.new(question.algorithm, bits).digest() == question.issuer_key_hash
     )
-
-
-def _digest(algorithm: str, data: bytes) -> bytes:
-    digest = Hash(_DIGESTS[algorithm]())
-    digest.update(data)
-    return digest.finalize()
 
 
 def build_response(
@@ -104,12 +99,10 @@ def build_response(
     return builder.sign(key, digest_for(key)).public_bytes(Encoding.DER)
 
 
-def build_refusal(kind: Literal["malformed", "unauthorized", "internal", "later"]) -> bytes:
-    """Return the DER of a refusal: a malformed request, another authority's certificate, an internal error, try later."""
+def build_refusal(kind: Literal["malformed", "unauthorized"]) -> bytes:
+    """Return the DER of a refusal: of a malformed request, or about another authority's certificate."""
     status = {
         "malformed": ocsp.OCSPResponseStatus.MALFORMED_REQUEST,
         "unauthorized": ocsp.OCSPResponseStatus.UNAUTHORIZED,
-        "internal": ocsp.OCSPResponseStatus.INTERNAL_ERROR,
-        "later": ocsp.OCSPResponseStatus.TRY_LATER,
     }[kind]
     return ocsp.OCSPResponseBuilder.build_unsuccessful(status).public_bytes(Encoding.DER)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
 class CaFiles:
-    """The paths of all files of a CA; each path is a setting of its own in Puppet, so each can be moved."""
+    """Where everything of a CA is, by the names that Puppet's settings have for it."""
 
     cadir: Path
     cacert: Path
@@ -22,21 +22,10 @@ class CaFiles:
     capass: Path
 
     @classmethod
-    def at(cls, cadir: Path, **moved: Path) -> CaFiles:
-        """Return the usual places below `cadir`, but for those given by their setting's name."""
-        usual = {
-            "cadir": cadir,
-            "cacert": cadir / "ca_crt.pem",
-            "cakey": cadir / "ca_key.pem",
-            "capub": cadir / "ca_pub.pem",
-            "cacrl": cadir / "ca_crl.pem",
-            "serial": cadir / "serial",
-            "cert_inventory": cadir / "inventory.txt",
-            "csrdir": cadir / "requests",
-            "signeddir": cadir / "signed",
-            "capass": cadir / "private" / "ca.pass",
-        }
-        return cls(**{field.name: moved.get(field.name, usual[field.name]) for field in fields(cls)})
+    def at(cls, cadir: Path) -> CaFiles:
+        """Return the places below `cadir`."""
+        names = ("ca_crt.pem", "ca_key.pem", "ca_pub.pem", "ca_crl.pem", "serial", "inventory.txt", "requests", "signed", "private/ca.pass")
+        return cls(cadir, *(cadir / name for name in names))
 
     @property
     def essential(self) -> dict[str, Path]:

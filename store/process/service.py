@@ -13,7 +13,7 @@ from shared.errors import PuppetError, text_with_hint
 from shared.process.daemon import hear_hangups
 from shared.process.log import NOTICE
 from shared.process.memory import collect_garbage_forever, freeze_loaded_objects
-from shared.process.supervision import wait_for_first
+from shared.process.supervision import Supervisor, wait_for_first
 from shared.process.systemd import Notifier
 from shared.settings import MasterSettings
 
@@ -22,7 +22,7 @@ from ..endpoints.metrics import StoreMetrics
 from ..timestamps import microseconds_now
 from .listeners import Listeners, read_access
 from .rooms import Rooms
-from .tasks import CARRY_OUT, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD, store_supervisor
+from .tasks import CARRY_OUT, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD, STORE_TASKS
 
 log = logging.getLogger("puppet.store")
 
@@ -66,7 +66,7 @@ async def serve(settings: MasterSettings, request: StopRequest, *, on_ready: Cal
     Raises:
         ConfigError: A setting or a file has to be corrected first.
     """
-    supervisor, notifier, hup = store_supervisor(), Notifier(), asyncio.Event()
+    supervisor, notifier, hup = Supervisor(STORE_TASKS), Notifier(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, request.stop, f"Caught {signal.Signals(number).name}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from httpd.tasks import HTTP_TASKS
-from shared.process.supervision import SupervisedTask, Supervisor
+from shared.process.supervision import SupervisedTask
 
 CARRY_OUT = "carry out commands"
 CLEAN_UP = "remove expired data"
@@ -14,13 +14,5 @@ RELOAD = "wait for HUP"
 STORE_TASKS = (
     *HTTP_TASKS,
     SupervisedTask(CARRY_OUT, essential=True),
-    SupervisedTask(CLEAN_UP),
-    SupervisedTask(COLLECT_GARBAGE),
-    SupervisedTask(NOTIFY_SYSTEMD),
-    SupervisedTask(RELOAD),
+    *map(SupervisedTask, (CLEAN_UP, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD)),
 )
-
-
-def store_supervisor() -> Supervisor:
-    """Return a supervisor of the long tasks of one store."""
-    return Supervisor(STORE_TASKS)
