@@ -25,6 +25,14 @@ NAME, VERSION = "store report", 8
 LARGE_KEY = 2500  # bytes of title and type from which on the log warns
 MAX_KEY = 2704  # bytes that fit into the index of PuppetDB's database
 _TIMESTAMP = 8  # bytes of the time in that index
+_SAME = (
+    "job_id", "puppet_version", "report_format", "environment", "transaction_uuid", "status", "noop_pending", "corrective_change",
+    "catalog_uuid", "code_id", "cached_catalog_status",
+)  # fmt: skip
+"""What a report has under the same name, as have its logs, resources and events."""
+_OF_LOG = ("file", "line", "level", "message", "source", "tags")
+_OF_RESOURCE = ("skipped", "resource_type", "file", "line", "containment_path", "corrective_change")
+_OF_EVENT = ("status", "name", "property", "corrective_change", "message")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)")
 
 
@@ -46,41 +54,20 @@ def stored_report(report: Report, *, every_resource: bool, producer: str, when: 
     resources = [_resource(status) for status in statuses]
     duration = report.metrics["time"].number("total") if "time" in report.metrics else 0
     return {
+        **{name: getattr(report, name) for name in _SAME},
         "certname": report.host,
-        "job_id": report.job_id,
-        "puppet_version": report.puppet_version,
-        "report_format": report.report_format,
         "configuration_version": "" if report.configuration_version is None else str(report.configuration_version),
         "producer_timestamp": utc_wire_time(when),
         "start_time": in_milliseconds(report.time),
         "end_time": in_milliseconds(report.time, duration),
-        "environment": report.environment,
-        "transaction_uuid": report.transaction_uuid,
-        "status": report.status,
         "noop": report.noop if report.noop is not None else _is_noop(statuses),
-        "noop_pending": report.noop_pending,
-        "corrective_change": report.corrective_change,
-        "logs": [
-            {
-                "file": entry.file,
-                "line": entry.line,
-                "level": entry.level,
-                "message": entry.message,
-                "source": entry.source,
-                "tags": entry.tags,
-                "time": in_milliseconds(entry.time),
-            }
-            for entry in report.logs
-        ],
+        "logs": [{name: getattr(entry, name) for name in _OF_LOG} | {"time": in_milliseconds(entry.time)} for entry in report.logs],
         "metrics": [
             {"category": metric.name, "name": name, "value": value}
             for metric in report.metrics.values()
             for name, _, value in metric.values
         ],
         "resources": resources,
-        "catalog_uuid": report.catalog_uuid,
-        "code_id": report.code_id,
-        "cached_catalog_status": report.cached_catalog_status,
         "producer": producer,
     }
 
@@ -103,28 +90,19 @@ def _is_noop(statuses: list[ResourceStatus]) -> bool:
 
 def _resource(status: ResourceStatus) -> dict[str, Any]:
     return {
-        "skipped": status.skipped,
+        **{name: getattr(status, name) for name in _OF_RESOURCE},
         "timestamp": in_milliseconds(status.time),
-        "resource_type": status.resource_type,
         "resource_title": status.title,
-        "file": status.file,
-        "line": status.line,
-        "containment_path": status.containment_path,
-        "corrective_change": status.corrective_change,
         "events": [_event(event) for event in status.events],
     }
 
 
 def _event(event: Event) -> dict[str, Any]:
     return {
-        "status": event.status,
+        **{name: getattr(event, name) for name in _OF_EVENT},
         "timestamp": in_milliseconds(event.time),
-        "name": event.name,
-        "property": event.property,
         "new_value": _text(event.desired_value),
         "old_value": _text(event.previous_value),
-        "corrective_change": event.corrective_change,
-        "message": event.message,
     }
 
 

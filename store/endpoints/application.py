@@ -11,14 +11,14 @@ from httpd.connections.connection import HttpRequest
 from httpd.dispatch.admission import Admission
 from httpd.messages.responses import Response, error_headers, one_line
 from shared.client import Client
-from shared.errors import MethodNotAllowed, PuppetError, Unavailable
+from shared.errors import PuppetError, Unavailable
 
 from ..commands.commands import DatabaseUnavailable
 from .admin import AdminEndpoint
 from .answers import TEXT_TYPE, compact_response, dashboard_redirect, text_response
 from .commands import CommandEndpoint
 from .jolokia import MetricsEndpoint
-from .negotiation import path_segments
+from .negotiation import path_segments, require_get
 from .queries.endpoint import QueryEndpoint
 from .queries.paths import ENTITIES
 from .sealed import SealedEndpoint
@@ -133,8 +133,7 @@ class StoreApplication(HttpApplication):
             log.warning("Denied %s(%s): %s", request.client.name, request.client.address, one_line(request.sent_path)[:200])
             return text_response(403, denial)
         if segments[:2] == ["dashboard", "index.html"]:
-            if request.method not in ("GET", "HEAD"):
-                raise MethodNotAllowed("Only GET is allowed here")
+            require_get(request)
             return Response(200, _PAGE.encode(), "text/html;charset=utf-8")
         lane = _LANES.get(segments[0], "") if segments else ""
         if self.commands is not None and segments[:2] == ["cmd", "v1"]:

@@ -6,7 +6,7 @@ import re
 from urllib.parse import parse_qsl, unquote
 
 from httpd.connections.connection import HttpRequest
-from shared.errors import BadRequest, NotAcceptable, UnsupportedMediaType
+from shared.errors import BadRequest, MethodNotAllowed, NotAcceptable, UnsupportedMediaType
 
 MAX_PARAMETERS = 64
 _NO_QUALITY = re.compile(r"q=0(\.0*)?", re.ASCII)
@@ -23,6 +23,12 @@ def url_parameters(request: HttpRequest) -> dict[str, str]:
         return dict(parse_qsl(request.sent_query, keep_blank_values=True, errors="replace", max_num_fields=MAX_PARAMETERS))
     except ValueError as err:
         raise BadRequest("The query string has too many parameters") from err
+
+
+def require_get(request: HttpRequest) -> None:
+    """Raise MethodNotAllowed for another method than GET and HEAD."""
+    if request.method not in ("GET", "HEAD"):
+        raise MethodNotAllowed("Only GET is allowed here")
 
 
 def require_json_accepted(request: HttpRequest) -> None:

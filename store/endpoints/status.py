@@ -9,11 +9,11 @@ from typing import Any
 from httpd.application import ServerState
 from httpd.connections.connection import HttpRequest
 from httpd.messages.responses import Response
-from shared.errors import BadRequest, MethodNotAllowed
+from shared.errors import BadRequest
 
 from ..timestamps import format_timestamp
 from .answers import dashboard_redirect, json_response, text_response
-from .negotiation import require_json_accepted, url_parameters
+from .negotiation import require_get, require_json_accepted, url_parameters
 
 PUPPETDB_VERSION = "7.12.1"
 """The version of PuppetDB whose interface this is; clients choose by it what they ask."""
@@ -34,16 +34,11 @@ def meta_response(request: HttpRequest, segments: Sequence[str], now: int) -> Re
             answer = json_response({"server_time": format_timestamp(now)})
         case _:
             return dashboard_redirect()
-    _require_get(request)
+    require_get(request)
     require_json_accepted(request)
     if parameters := url_parameters(request):
         raise BadRequest(f"Unsupported query parameter '{next(iter(parameters))}'")
     return answer
-
-
-def _require_get(request: HttpRequest) -> None:
-    if request.method not in ("GET", "HEAD"):
-        raise MethodNotAllowed("Only GET is allowed here")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +60,13 @@ def status_response(request: HttpRequest, segments: Sequence[str], condition: St
     status = 200 if condition.state == "running" else 503
     match segments:
         case ["v1", "simple"]:
-            _require_get(request)
+            require_get(request)
             return text_response(status, condition.state)
         case ["v1", "services"]:
-            _require_get(request)
+            require_get(request)
             return json_response(_services(condition, _level(request)), status)
         case ["v1", "services", name]:
-            _require_get(request)
+            require_get(request)
             services = _services(condition, _level(request))
             if name not in services:
                 return text_response(404, f"not found: {name}")
