@@ -30,25 +30,15 @@ Coding = Literal["identity", "gzip", "packed"]
 PACKED_COMMAND = "replace catalog"
 """The command whose payload may be packed."""
 
-MINIMUM_VERSIONS: Mapping[str, int] = {
-    "configure expiration": 1,
-    "deactivate node": 3,
-    "replace catalog": 6,
-    "replace catalog inputs": 1,
-    "replace facts": 4,
-    "store report": 5,
+VERSIONS: Mapping[str, range] = {
+    "configure expiration": range(1, 2),
+    "deactivate node": range(3, 4),
+    "replace catalog": range(6, 10),
+    "replace catalog inputs": range(1, 2),
+    "replace facts": range(4, 6),
+    "store report": range(5, 9),
 }
-"""The commands with the oldest version of each that is accepted."""
-
-MAXIMUM_VERSIONS: Mapping[str, int] = {
-    "configure expiration": 1,
-    "deactivate node": 3,
-    "replace catalog": 9,
-    "replace catalog inputs": 1,
-    "replace facts": 5,
-    "store report": 8,
-}
-"""The newest version of each command."""
+"""The commands with the versions of each that are accepted."""
 
 MAX_FACTS = 20_000
 """Facts of a node, at the top level."""
@@ -102,7 +92,7 @@ def parse_payload(
     Raises:
         PayloadRejected: The payload is not what the version of the command says; the text says why.
     """
-    if not MINIMUM_VERSIONS.get(command, 1) <= version <= MAXIMUM_VERSIONS.get(command, 0):
+    if version not in VERSIONS.get(command, ()):
         raise PayloadRejected(f"Unsupported command {command} version {version}")
     if command == "replace facts" and len(payload) > MAX_FACTS_BYTES:
         raise PayloadRejected(f"the factset has {len(payload)} bytes; at most {MAX_FACTS_BYTES} are allowed")

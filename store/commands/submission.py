@@ -14,7 +14,7 @@ from shared.errors import UnsupportedMediaType
 from ..jsontext import Json, dump_json, load_json
 from ..timestamps import parse_timestamp
 from .commands import PayloadRejected
-from .payloads import MINIMUM_VERSIONS, Coding, decode_payload
+from .payloads import VERSIONS, Coding, decode_payload
 
 PARAMETERS = frozenset({"certname", "checksum", "command", "producer-timestamp", "secondsToWaitForCompletion", "version"})
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
@@ -135,13 +135,13 @@ def checked_command(name: Json, version: Json, certname: Json) -> tuple[str, int
     """Return a command's name, version and certname; SubmissionRefused where there is no such command."""
     if not isinstance(certname, str) or not certname.strip():
         _refuse(name, certname, "Certname must be a non-empty string.")
-    if not isinstance(name, str) or name not in MINIMUM_VERSIONS:
-        _refuse(name, certname, f"Command must be one of: {', '.join(sorted(MINIMUM_VERSIONS))}.")
+    if not isinstance(name, str) or name not in VERSIONS:
+        _refuse(name, certname, f"Command must be one of: {', '.join(sorted(VERSIONS))}.")
     if not isinstance(version, int) or isinstance(version, bool):
         _refuse(name, certname, "Version must be a valid integer.")
-    if version < MINIMUM_VERSIONS[name]:
+    if version < VERSIONS[name].start:
         retired = f'Version {version} of command "{name}" is retired.'
-        _refuse(name, certname, f"{retired} The minimum supported version is {MINIMUM_VERSIONS[name]}.")
+        _refuse(name, certname, f"{retired} The minimum supported version is {VERSIONS[name].start}.")
     return name, version, certname
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from shared import __version__
 from shared.client import Client
 from shared.data import plainyaml
-from store.commands.payloads import MINIMUM_VERSIONS
+from store.commands.payloads import VERSIONS
 from store.commands.submission import PARAMETERS
 from store.endpoints.answers import DASHBOARD
 from store.endpoints.application import AccessRules
@@ -51,7 +51,7 @@ _PARAMETERS: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "summarize_by": ({"enum": ["certname", "resource", "containing_class"]}, "What events are counted for."),
     "count_by": ({"enum": ["resource", "certname"]}, "What is counted."),
     "counts_filter": (_TEXT, "A condition for counts, a syntax tree in JSON."),
-    "command": ({"enum": sorted(name.replace(" ", "_") for name in MINIMUM_VERSIONS)}, "The command."),
+    "command": ({"enum": sorted(name.replace(" ", "_") for name in VERSIONS)}, "The command."),
     "version": (_NUMBER, "The version of the command's payload."),
     "certname": (_TEXT, "The node that it is about."),
     "producer-timestamp": ({"type": "string", "format": "date-time"}, "When it was made; of several for a node the latest counts."),

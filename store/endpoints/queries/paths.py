@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...jsontext import Json
+from ...queries.schema import entities
 from .paging import COUNTING, DISTINCT, GENERAL, PAGING
 
 Condition = list[Json]
@@ -50,28 +51,8 @@ class QueryTarget:
 
 
 _ANY_NODE: Condition = ["=", "node_state", "any"]
-ENTITIES = {
-    "nodes": "nodes",
-    "facts": "facts",
-    "fact-names": "fact_names",
-    "fact-paths": "fact_paths",
-    "fact-contents": "fact_contents",
-    "factsets": "factsets",
-    "inventory": "inventory",
-    "catalogs": "catalogs",
-    "catalog-inputs": "catalog_inputs",
-    "catalog-input-contents": "catalog_input_contents",
-    "resources": "resources",
-    "edges": "edges",
-    "reports": "reports",
-    "events": "events",
-    "event-counts": "event_counts",
-    "aggregate-event-counts": "aggregate_event_counts",
-    "environments": "environments",
-    "producers": "producers",
-    "packages": "packages",
-    "package-inventory": "package_inventory",
-}
+ENTITIES = {name.replace("_", "-"): name for name in (*entities.ENTITIES, "event_counts", "aggregate_event_counts")}
+"""The words of paths, with the names that queries have for the same."""
 _EXTRA = {
     "events": DISTINCT | PAGING,
     "event-counts": DISTINCT | COUNTING | PAGING,

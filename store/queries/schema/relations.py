@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from .entities import ENTITIES
+
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 """Fields of the outer entity and of the inner one that must be equal."""
 
-_OF_NODES = (
-    "nodes", "facts", "fact_contents", "factsets", "inventory", "catalogs", "catalog_inputs", "catalog_input_contents", "resources",
-    "edges", "reports", "events", "package_inventory",
-)  # fmt: skip
+_OF_NODES = tuple(entity.name for entity in ENTITIES.values() if entity.has_node)
 
 _INNER: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_OF_NODES, _OF_NODES),

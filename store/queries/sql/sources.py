@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from sqlalchemy import Boolean, FromClause, Table, and_, case, func, null, select, type_coerce
 from sqlalchemy.sql.selectable import NamedFromClause
@@ -352,14 +352,9 @@ def _events(sql: Sql) -> EntitySource:
     return EntitySource(tables, fields, node, report=inner.report, event=inner.event, named={"environment": environment})
 
 
-def _environments(sql: Sql) -> EntitySource:
-    environment = environments.alias()
-    return EntitySource(environment, {"name": environment.c.name})
-
-
-def _producers(sql: Sql) -> EntitySource:
-    producer = producers.alias()
-    return EntitySource(producer, {"name": producer.c.name})
+def _names(table: Table, sql: Sql) -> EntitySource:
+    names = table.alias()
+    return EntitySource(names, {"name": names.c.name})
 
 
 def _packages(sql: Sql) -> EntitySource:
@@ -392,8 +387,8 @@ _BUILDERS: dict[str, Callable[[Sql], EntitySource]] = {
     "edges": _edges,
     "reports": _reports,
     "events": _events,
-    "environments": _environments,
-    "producers": _producers,
+    "environments": partial(_names, environments),
+    "producers": partial(_names, producers),
     "packages": _packages,
     "package_inventory": _package_inventory,
 }
