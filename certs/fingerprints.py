@@ -45,4 +45,4 @@ def matches(pinned: str, actual: str) -> bool:
 
 def of_bundle(pem: bytes) -> str:
     """Return the digest that `ca_fingerprint` pins: of the text of the CA bundle as downloaded. Source: protocol reference 5.12."""
-    return of_bytes(pem, DEFAULT)
+    return of_bytes(pem)

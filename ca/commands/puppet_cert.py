@@ -163,10 +163,10 @@ def _show_os_error(console: Console, prefix: str, error: OSError) -> None:
     console.error(f"{prefix}{error.strerror}: {error.filename}" if error.filename else f"{prefix}{error.strerror or error}", hint)
 
 
-def ca(argv: Sequence[str], site: CaSite, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
+def ca(argv: Sequence[str], site: CaSite) -> int:
     """Run `puppet ca …`, the face of 3.x: the same actions, 1 for a failure."""
     words = [{"destroy": "clean"}.get(word, word) if index == 0 else word for index, word in enumerate(argv)]
-    return min(cert(words, site, out=out, err=err), 1)
+    return min(cert(words, site), 1)
 
 
 def makes_ca(words: Sequence[str]) -> bool:

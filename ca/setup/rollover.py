@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -54,7 +54,7 @@ class CaState:
     names: tuple[str, ...] = ()
 
     def to_data(self) -> dict[str, object]:
-        return {"subject": self.subject, "fingerprint": self.fingerprint, "not_after": self.not_after, "names": list(self.names)}
+        return asdict(self)
 
 
 @dataclass(frozen=True)

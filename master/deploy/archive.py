@@ -8,7 +8,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -58,10 +58,9 @@ class DeployedVersion:
 
 @dataclass(frozen=True, slots=True)
 class VersionArchive:
-    """The versions of the environment at `root`, which is a link, or nothing yet; `clock` gives seconds since the epoch."""
+    """The versions of the environment at `root`, which is a link, or nothing yet."""
 
     root: Path
-    clock: Callable[[], float] = time.time
 
     @property
     def folder(self) -> Path:
@@ -219,7 +218,7 @@ class VersionArchive:
             raise Conflict(f"{self.root} {in_the_way}", hint=hint)
         target = f"{self.folder.parent.name}/{self.root.name}/{code_id}"  # as it leads there from the environment's place
         if in_the_way and self.root.is_dir() and not self.root.is_symlink():
-            place = self.folder / (f".old-{secrets.token_hex(8)}" if is_untouched else f"{ADOPTED}{int(self.clock())}")
+            place = self.folder / (f".old-{secrets.token_hex(8)}" if is_untouched else f"{ADOPTED}{int(time.time())}")
             place.symlink_to(target)
             try:
                 _exchange(place, self.root)
@@ -251,7 +250,7 @@ class VersionArchive:
     def _remember(self, code_id: str, before: str | None, *, is_new: bool) -> None:
         history = self._history()
         if before is not None and before != code_id:
-            history[before] = self.clock()
+            history[before] = time.time()
         if is_new:
             history.pop(code_id, None)
         history[code_id] = None
@@ -284,7 +283,7 @@ class VersionArchive:
             keep: The number of latest versions that stay.
             for_seconds: Seconds for which others stay after their replacement, for runs that began with them.
         """
-        versions, now = self.versions(), self.clock()
+        versions, now = self.versions(), time.time()
         removed = []
         for version in versions[:-keep]:
             if version.code_id.startswith(ADOPTED):

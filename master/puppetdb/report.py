@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any
@@ -145,9 +145,8 @@ def _warn_of_size(host: str, status: ResourceStatus) -> None:
 class PuppetDbReports:
     """The report processor that sends reports to a PuppetDB; `timeout` is in seconds."""
 
-    def __init__(self, client: PuppetDbClient, *, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, client: PuppetDbClient) -> None:
         self.client = client
-        self.now = now
         self.timeout = client.configuration.longest_request + 10.0
 
     async def process(self, report: Report) -> None:
@@ -155,7 +154,7 @@ class PuppetDbReports:
         await self.client.submit(await asyncio.to_thread(self._command, report))
 
     def _command(self, report: Report) -> PuppetDbCommand:
-        when = self.now()
+        when = utc_now()
         every = self.client.configuration.include_unchanged_resources
         data = stored_report(report, every_resource=every, producer=self.client.producer, when=when)
         return PuppetDbCommand.create(NAME, VERSION, report.host, plainjson.dumps_pson(data), when)

@@ -40,13 +40,10 @@ class QueryService:
     `node_purge_ttl` are the seconds after which an inactive node is not even shown among the inactive ones; 0 for never.
     """
 
-    def __init__(
-        self, database: Database, limits: QueryLimits | None = None, *, node_purge_ttl: float = 0, now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, database: Database, limits: QueryLimits | None = None, *, node_purge_ttl: float = 0) -> None:
         self._database = database
         self._limits = limits or QueryLimits()
         self._node_purge_ttl = node_purge_ttl
-        self._now = now
         self._sql = _sql_of(database.dialect)
 
     def ast(self, question: Question) -> Json:
@@ -93,7 +90,7 @@ class QueryService:
         return plans
 
     def _parts(self, question: Question) -> list[StatementPart]:
-        since = int((self._now() - self._node_purge_ttl) * 1_000_000) if self._node_purge_ttl else 0
+        since = int((time.time() - self._node_purge_ttl) * 1_000_000) if self._node_purge_ttl else 0
         selects = Selects(self._sql, since)
         query = _parsed(question)
         if question.entity in _COUNTS:
