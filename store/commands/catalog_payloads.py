@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from typing import NotRequired, TypedDict, cast
+from typing import Any, get_args
 
 from shared.wire.packed_catalogs import PackedCatalog
 
@@ -120,8 +120,7 @@ def _deferred(fields: Fields, version: int, content_fields: Callable[[], Fields]
 def _content(fields: Fields) -> tuple[list[ResourceEntry], list[EdgeEntry]]:
     """Return the resources and the edges of a catalog; PayloadRejected."""
     resources = [
-        _sound_resource(cast("_Resource", value)) or _checked_resource(Fields(value, "a resource of the catalog"))
-        for value in fields.array("resources")
+        _sound_resource(value) or _checked_resource(Fields(value, "a resource of the catalog")) for value in fields.array("resources")
     ]
     names = {name: name for name in ((resource.type, resource.title) for resource in resources)}
     if len(names) < len(resources):
@@ -149,18 +148,7 @@ def _catalog(
     )
 
 
-class _Resource(TypedDict):
-    type: str
-    title: str
-    exported: bool
-    tags: list[str]
-    parameters: dict[str, Json]
-    file: str | None
-    line: int | None
-    sealed: NotRequired[dict[str, Json]]
-
-
-def _sound_resource(value: _Resource) -> ResourceEntry | None:
+def _sound_resource(value: Any) -> ResourceEntry | None:
     """Return a resource as masters send it; None where it is anything else. Catalogs have thousands of them."""
     try:
         type_name, title, exported, parameters = value["type"], value["title"], value["exported"], value["parameters"]
@@ -212,32 +200,15 @@ def _checked_resource(fields: Fields) -> ResourceEntry:
     )
 
 
-class _End(TypedDict):
-    type: str
-    title: str
-
-
-class _Edge(TypedDict):
-    source: _End
-    target: _End
-    relationship: str
-
-
-_RELATIONSHIPS: dict[str, Relationship] = {
-    "contains": "contains",
-    "before": "before",
-    "required-by": "required-by",
-    "notifies": "notifies",
-    "subscription-of": "subscription-of",
-}
+_RELATIONSHIPS: dict[str, Relationship] = {name: name for name in get_args(Relationship)}
 
 
 def _edges(catalog: Fields, names: dict[ResourceName, ResourceName]) -> Iterator[EdgeEntry]:
     for value in catalog.array("edges"):
-        yield _known_edge(cast("_Edge", value), names) or _checked_edge(Fields(value, "an edge of the catalog"), names)
+        yield _known_edge(value, names) or _checked_edge(Fields(value, "an edge of the catalog"), names)
 
 
-def _known_edge(edge: _Edge, names: dict[ResourceName, ResourceName]) -> EdgeEntry | None:
+def _known_edge(edge: Any, names: dict[ResourceName, ResourceName]) -> EdgeEntry | None:
     """Return an edge between two of the resources; None where it is anything else. Catalogs have thousands of edges."""
     try:
         source, target = edge["source"], edge["target"]

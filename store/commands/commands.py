@@ -16,6 +16,7 @@ ResourceName: TypeAlias = tuple[str, str]
 """The type and the title of a resource."""
 
 Relationship = Literal["contains", "before", "required-by", "notifies", "subscription-of"]
+"""In the order of their numbers in the database."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from what is stored, so that a node of which nothing has changed costs a few row
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import (
     Boolean,
@@ -27,6 +27,7 @@ from sqlalchemy import (
     text,
 )
 
+from ..commands.commands import Relationship
 from .columns import JsonColumn, Key, Microseconds, PackedJson
 
 metadata = MetaData(
@@ -38,7 +39,7 @@ metadata = MetaData(
     }
 )
 
-RELATIONSHIPS = ("contains", "before", "required-by", "notifies", "subscription-of")
+RELATIONSHIPS: tuple[str, ...] = get_args(Relationship)
 """The relationships of edges, by the number that stands in the table."""
 
 
