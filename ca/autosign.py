@@ -93,26 +93,18 @@ class Autosign:
         return AutosignDecision(False, f"{setting} does not exist")
 
     async def _run_program(self, program: Path, name: str, pem: bytes) -> AutosignDecision:
+        what = f"ask {program} about {name}"
         self._waiting += 1
         try:
-            return await self._run(program, name, pem)
+            async with self._slots:
+                output = await run_bounded(
+                    [str(program), name], timeout=self.timeout, most=self.most, environ=ENVIRONMENT, what=what, stdin=pem
+                )
+        except PuppetError as err:
+            log.info("%s", err)
+            return AutosignDecision(False, f"{program} did not agree")
         finally:
             self._waiting -= 1
-
-    async def _run(self, program: Path, name: str, pem: bytes) -> AutosignDecision:
-        async with self._slots:
-            try:
-                output = await run_bounded(
-                    [str(program), name],
-                    timeout=self.timeout,
-                    most=self.most,
-                    environ=ENVIRONMENT,
-                    what=f"ask {program} about {name}",
-                    stdin=pem,
-                )
-            except PuppetError as err:
-                log.info("%s", err)
-                return AutosignDecision(False, f"{program} did not agree")
         if output.strip():
             log.debug("%s said: %s", program, quoted_for_log(output.decode("utf-8", "replace"), 500))
         return AutosignDecision(True, f"{program} agreed")

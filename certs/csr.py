@@ -169,9 +169,8 @@ class RequestedExtension:
 
 @dataclass(frozen=True, slots=True)
 class RequestFacts:
-    """The fields of a request that a policy may consider, as plain data; `sent` is the DER as received, `csr` the parsed request."""
+    """The fields of a request that a policy may consider, as plain data; `sent` is the DER as received."""
 
-    csr: x509.CertificateSigningRequest
     sent: bytes
     subject: str  # as /CN=x, safe to show
     common_names: tuple[CommonName, ...]
@@ -280,7 +279,6 @@ def _facts(csr: x509.CertificateSigningRequest, sent: bytes) -> RequestFacts:
     digest = csr.signature_hash_algorithm
     private = (oids.EXTENSION_REQUEST, oids.MS_EXTENSION_REQUEST)
     return RequestFacts(
-        csr=csr,
         sent=sent,
         subject=subject_text(csr.subject),
         common_names=common,
