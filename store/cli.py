@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
@@ -16,7 +15,6 @@ from shared.process.cli import DEBUGGING, CommandOptions, parse_options
 from shared.process.logqueue import queued
 from shared.process.memory import use_single_malloc_arena
 from shared.process.service import make_room
-from shared.process.threads import PacedThreads
 from shared.settings import MasterSettings, load
 
 from .process.service import StopRequest, exit_code, serve
@@ -27,7 +25,7 @@ CHANGED_USER = 39
 DEFAULTS = {"store": "sqlite", "store_port": "8081"}
 """The defaults of a store that runs by itself."""
 
-THREADS = 16  # for the disk, and for what computes long
+THREADS = 16
 
 
 def main(argv: Sequence[str]) -> int:
@@ -62,18 +60,12 @@ def run(settings: MasterSettings) -> int:
     try:
         pidfile.write()
         with queued(settings.log_queue) as queues:
-            code = exit_code(lambda: uvloop.run(_serve(settings)))
+            code = exit_code(lambda: uvloop.run(serve(settings, StopRequest(), THREADS)))
     finally:
         pidfile.remove()
     if queues.stuck:
         os._exit(code)  # an orderly end waits for the destination that nobody reads
     return code
-
-
-async def _serve(settings: MasterSettings) -> int:
-    loop = asyncio.get_running_loop()
-    loop.set_default_executor(PacedThreads(loop, THREADS, "worker"))
-    return await serve(settings, StopRequest())
 
 
 def become_service_account(settings: MasterSettings) -> bool:

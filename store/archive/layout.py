@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..jsontext import dump_json
+from ..commands.hashes import json_hash
 
 ROOT = "puppetdb-bak"
 METADATA = f"{ROOT}/export-metadata.json"
@@ -43,7 +42,7 @@ _DATED = re.compile(r"(.+)-[0-9a-fA-F]{40}", re.DOTALL)
 
 def file_name(folder: Folder, certname: str, time: str) -> str:
     """Return the path of a payload in an archive; `time`: the payload's own, as the payload has it."""
-    dated = f"{certname}-{hashlib.sha1(dump_json(time), usedforsecurity=False).hexdigest()}" if folder.is_dated else certname
+    dated = f"{certname}-{json_hash(time)}" if folder.is_dated else certname
     return f"{ROOT}/{folder.name}/{dated}.json"
 
 

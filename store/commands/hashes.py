@@ -17,13 +17,14 @@ from .commands import Json, ReplaceCatalog, StoreReport
 _TYPE_AND_TITLE = itemgetter(0, 1)
 
 
-def _hash(value: object) -> str:
+def json_hash(value: object) -> str:
+    """Return the hash of a value as JSON."""
     return hashlib.sha1(dump_json(value), usedforsecurity=False).hexdigest()
 
 
 def report_hash(report: StoreReport) -> str:
-    """Return the hash of a report, which is stored once, however often it is sent."""
-    return _hash(
+    """Return the identity of a report: what is stored once, however often it is sent."""
+    return json_hash(
         {
             "certname": report.certname,
             "puppet_version": report.puppet_version,
@@ -39,7 +40,7 @@ def report_hash(report: StoreReport) -> str:
 
 def resource_hash(type_name: str, title: str, parameters: Mapping[str, Json], sealed: Mapping[str, Json] | None = None) -> str:
     """Return the identity of a resource and its parameters, the same in every catalog; `sealed` ones are of one node."""
-    return _hash([type_name, title, parameters, sealed] if sealed else [type_name, title, parameters])
+    return json_hash([type_name, title, parameters, sealed] if sealed else [type_name, title, parameters])
 
 
 def factset_hash(certname: str, environment: str | None, values: Mapping[str, Json], packages: Iterable[tuple[str, str, str]] = ()) -> str:
@@ -47,7 +48,7 @@ def factset_hash(certname: str, environment: str | None, values: Mapping[str, Js
     content: dict[str, object] = {"certname": certname, "environment": environment, "values": values}
     if inventory := list(packages):
         content["package_inventory"] = inventory
-    return _hash(content)
+    return json_hash(content)
 
 
 def catalog_hash(catalog: ReplaceCatalog) -> str:
@@ -58,4 +59,4 @@ def catalog_hash(catalog: ReplaceCatalog) -> str:
     """
     # orjson writes plain tuples only. Type and title say which resource it is.
     resources = sorted((tuple(each if each.sealed else each[:-1]) for each in catalog.resources), key=_TYPE_AND_TITLE)
-    return _hash([catalog.certname, resources, sorted(map(tuple, catalog.edges))])
+    return json_hash([catalog.certname, resources, sorted(map(tuple, catalog.edges))])

@@ -17,7 +17,6 @@ from shared.process import log as logs
 from shared.process.daemon import give_way
 from shared.process.logqueue import queued
 from shared.process.memory import use_single_malloc_arena
-from shared.process.threads import PacedThreads
 from shared.settings import MasterSettings
 
 from .service import StopRequest, exit_code, serve
@@ -26,7 +25,7 @@ READY = b"ready\n"
 """What the store prints once it listens."""
 
 MAX_SETTINGS = 1024 * 1024  # bytes
-THREADS = 8  # of the store: for the disk, and for what computes long
+THREADS = 8
 
 
 def main() -> int:
@@ -53,14 +52,12 @@ def main() -> int:
 
 
 async def _serve(settings: MasterSettings, ready: int) -> int:
-    loop = asyncio.get_running_loop()
-    loop.set_default_executor(PacedThreads(loop, THREADS, "worker"))
     request, input_reader = StopRequest(), asyncio.StreamReader()
-    pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(input_reader), sys.stdin)
+    pipe, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(input_reader), sys.stdin)
     try:
         async with asyncio.TaskGroup() as group:
             watch = group.create_task(_stop_with_master(input_reader, request))
-            code = await serve(settings, request, on_ready=lambda: _say_ready(ready))
+            code = await serve(settings, request, THREADS, on_ready=lambda: _say_ready(ready))
             watch.cancel()
         return code
     finally:

@@ -15,6 +15,7 @@ from shared.process.log import NOTICE
 from shared.process.memory import collect_garbage_forever, freeze_loaded_objects
 from shared.process.supervision import Supervisor, wait_for_first
 from shared.process.systemd import Notifier
+from shared.process.threads import PacedThreads
 from shared.settings import MasterSettings
 
 from ..endpoints.application import StoreApplication
@@ -55,19 +56,21 @@ class StopRequest:
         (self.repeated if self.requested.is_set() else self.requested).set()
 
 
-async def serve(settings: MasterSettings, request: StopRequest, *, on_ready: Callable[[], None] = lambda: None) -> int:
+async def serve(settings: MasterSettings, request: StopRequest, threads: int, on_ready: Callable[[], None] = lambda: None) -> int:
     """
     Run a store until its stop is requested, by a signal or otherwise; return the exit code.
 
     TERM and INT stop it, HUP reads certificates and the list of certnames again.
 
     Args:
+        threads: For the disk, and for what computes long.
         on_ready: Is called once the store listens and its database is open, or could not be opened yet.
     Raises:
         ConfigError: A setting or a file has to be corrected first.
     """
     supervisor, notifier, hup = Supervisor(STORE_TASKS), Notifier(), asyncio.Event()
     loop = asyncio.get_running_loop()
+    loop.set_default_executor(PacedThreads(loop, threads, "worker"))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, request.stop, f"Caught {signal.Signals(number).name}")
     loop.add_signal_handler(signal.SIGHUP, hup.set)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -10,11 +9,11 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Text, bindparam, cast, delete, insert, select, true, type_coerce
 
 from ..commands.commands import ReplaceCatalog, ResourceEntry, ResourceName
-from ..commands.hashes import catalog_hash, resource_hash
+from ..commands.hashes import catalog_hash, json_hash, resource_hash
 from ..database.bulk import BulkInsert, BulkUpdate
 from ..database.columns import JsonText, json_text
 from ..database.tables import RELATIONSHIPS, catalogs, edges, parameter_sets, resources, same_names
-from ..jsontext import dump_json, load_stored
+from ..jsontext import load_stored
 from .nodes import NodeState
 from .shared_rows import SharedRows
 
@@ -255,4 +254,4 @@ def _stored_resources(connection: Connection, node: int) -> dict[ResourceName, _
 
 def edges_hash(catalog: ReplaceCatalog) -> str:
     names = sorted((*edge.source, *edge.target, edge.relationship) for edge in catalog.edges)
-    return hashlib.sha1(dump_json(names), usedforsecurity=False).hexdigest()
+    return json_hash(names)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, Text, bindparam, cast, delete, insert, select, type_coerce
 
-from ..commands.commands import Json, ReplaceFacts
-from ..commands.hashes import factset_hash
+from ..commands.commands import Json
+from ..commands.hashes import factset_hash, json_hash
 from ..database.bulk import BulkInsert, BulkUpdate
 from ..database.columns import JsonText, json_text
 from ..database.tables import facts, factsets, node_packages, packages
-from ..jsontext import dump_json, load_stored
+from ..jsontext import load_stored
 from .leaves import PathRoom, leaves
 from .nodes import NodeState
 from .shared_rows import Package, SharedRows
@@ -52,7 +51,7 @@ class FactsChange:
         self.command, self.received = node.facts
         command = self.command
         self.hash = factset_hash(command.certname, command.environment, command.values, command.packages)
-        self.packages_hash = _packages_hash(command)
+        self.packages_hash = json_hash(command.packages) if command.packages else None
         self.changed: dict[str, JsonText] = {}
         self.added: set[str] = set()
         self.removed: list[str] = []
@@ -140,9 +139,3 @@ def _stored_facts(connection: Connection, node: int) -> dict[str, str]:
     if dialect == "sqlite":
         return stored
     return {name: json_text(load_stored(text.encode())) for name, text in stored.items()}  # jsonb has an order and spaces of its own
-
-
-def _packages_hash(command: ReplaceFacts) -> str | None:
-    if not command.packages:
-        return None
-    return hashlib.sha1(dump_json(command.packages), usedforsecurity=False).hexdigest()

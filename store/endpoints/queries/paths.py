@@ -87,18 +87,13 @@ def _report(digest: str) -> Subject:
 
 
 def _subject(collection: str, name: str) -> Subject | None:
-    match collection:
-        case "nodes":
-            return Subject("node", name, "nodes", (["=", "certname", name], _ANY_NODE))
-        case "factsets":
-            return Subject("factset", name, "factsets", (["=", "certname", name], _ANY_NODE))
-        case "catalogs":
-            return Subject("catalog", name, "catalogs", (["=", "certname", name],))
-        case "environments":
-            return Subject("environment", name, "environments", (["=", "name", name],))
-        case "producers":
-            return Subject("producer", name, "producers", (["=", "name", name],))
-    return None
+    if collection not in BELOW:
+        return None
+    field = "name" if collection in ("environments", "producers") else "certname"
+    conditions: tuple[Condition, ...] = (["=", field, name],)
+    if collection in ("nodes", "factsets"):
+        conditions += (_ANY_NODE,)
+    return Subject(collection.removesuffix("s"), name, collection, conditions)
 
 
 BELOW: dict[str, tuple[str, frozenset[str]]] = {
