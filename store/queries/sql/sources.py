@@ -297,19 +297,12 @@ def _edges(sql: Sql) -> EntitySource:
     return EntitySource(tables, fields, node)
 
 
-_EVENT_MEMBERS = (
-    "status", "timestamp", "resource_type", "resource_title", "property", "corrective_change", "new_value", "old_value", "message",
-    "file", "line", "containment_path", "containing_class", "name",
-)  # fmt: skip
-
-
 def _reports(sql: Sql) -> EntitySource:
     report, node = reports.alias(), nodes.alias()
     tables: FromClause = report.join(node, node.c.id == report.c.node_id)
     tables, environment = _optional(tables, environments, report.c.environment_id)
     tables, producer = _optional(tables, producers, report.c.producer_id)
     inner = _plain_events()
-    members = {name: inner.fields[name] for name in _EVENT_MEMBERS}
     assert inner.report is not None
     fields = {
         "certname": node.c.certname,
@@ -318,7 +311,8 @@ def _reports(sql: Sql) -> EntitySource:
         "producer": producer.name,
         **_columns("reports", report),
         "corrective_change": _unknown_boolean(),
-        "resource_events": _json_rows(inner, members, inner.report == report.c.id, sql),
+        **{name: report.c[name] for name in same},
+        "resource_events": _json_rows(inner, inner.fields, inner.report == report.c.id, sql),
     }
     return EntitySource(tables, fields, node, report=report.c.id, named={"environment": environment, "producer": producer})
 
