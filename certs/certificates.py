@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
@@ -14,6 +15,8 @@ from . import der, oids
 from .csr import alternative_names as general_names
 from .csr import common_name, general_name
 from .keys import PrivateKey, digest_for
+
+E = TypeVar("E", bound=x509.ExtensionType)
 
 COMMENT = "Puppet Ruby/OpenSSL Internal Certificate"  # what every 3.8 CA writes into its certificates
 BACKDATED = timedelta(days=1)  # for peers with a slow clock
@@ -97,11 +100,8 @@ def renewed_authority(old: x509.Certificate, key: PrivateKey, *, serial: int, tt
 
 def names_issuers_serial(certificate: x509.Certificate) -> bool:
     """Return whether the authority key identifier names one certificate of the issuer, not only its key."""
-    try:
-        identifier = certificate.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
-    except x509.ExtensionNotFound:
-        return False
-    return identifier.authority_cert_serial_number is not None
+    identifier = extension_of(certificate, x509.AuthorityKeyIdentifier)
+    return identifier is not None and identifier.authority_cert_serial_number is not None
 
 
 def leaf(
@@ -149,11 +149,16 @@ def text_extension(oid: str, value: str) -> tuple[str, bytes]:
 
 def authority_identifier(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifier:
     """Return the key identifier of `issuer`, taken from its certificate, else computed."""
-    try:
-        known = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    except x509.ExtensionNotFound:
-        known = x509.SubjectKeyIdentifier.from_public_key(issuer.public_key())
+    known = extension_of(issuer, x509.SubjectKeyIdentifier) or x509.SubjectKeyIdentifier.from_public_key(issuer.public_key())
     return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(known)
+
+
+def extension_of(thing: x509.Certificate | x509.CertificateRevocationList, kind: type[E]) -> E | None:
+    """Return the extension of a kind; None when there is none."""
+    try:
+        return thing.extensions.get_extension_for_class(kind).value
+    except x509.ExtensionNotFound:
+        return None
 
 
 def name_of(certificate: x509.Certificate) -> str:
@@ -165,11 +170,7 @@ def name_of(certificate: x509.Certificate) -> str:
 
 def alternative_names(certificate: x509.Certificate) -> tuple[str, ...]:
     """Return the alternative names as `DNS:x`, `IP:x` and so on, in the certificate's order."""
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return ()
-    return tuple(general_name(name) for name in names)
+    return tuple(general_name(name) for name in extension_of(certificate, x509.SubjectAlternativeName) or ())
 
 
 def puppet_extensions(certificate: x509.Certificate) -> tuple[tuple[str, bytes], ...]:
@@ -198,10 +199,8 @@ def authorization_extensions(certificate: x509.Certificate) -> dict[str, str]:
 
 def is_authority(certificate: x509.Certificate) -> bool:
     """Return whether basicConstraints say CA:TRUE."""
-    try:
-        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    except x509.ExtensionNotFound:
-        return False
+    constraints = extension_of(certificate, x509.BasicConstraints)
+    return constraints is not None and constraints.ca
 
 
 def pem(certificate: x509.Certificate) -> bytes:

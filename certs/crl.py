@@ -11,7 +11,7 @@ from cryptography.x509.oid import ExtensionOID
 
 from shared.errors import PeerNotTrusted
 
-from .certificates import BACKDATED, LAST_MOMENT, authority_identifier
+from .certificates import BACKDATED, LAST_MOMENT, authority_identifier, extension_of
 from .keys import PrivateKey, digest_for
 from .signatures import crl_is_genuine
 
@@ -76,10 +76,8 @@ def successor_of(
 
 def number_of(crl: x509.CertificateRevocationList) -> int:
     """Return the crlNumber; -1 when there is none, so that the next one is 0."""
-    try:
-        return crl.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number
-    except x509.ExtensionNotFound:
-        return -1
+    number = extension_of(crl, x509.CRLNumber)
+    return -1 if number is None else number.crl_number
 
 
 def serials(crl: x509.CertificateRevocationList) -> frozenset[int]:

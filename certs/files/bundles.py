@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from shared.errors import BadData, TooLarge
+
+T = TypeVar("T")
 
 MAX_BYTES = 1024 * 1024  # of a bundle of certificates; a chain of ten is 20 KB
 MAX_CRL_BYTES = 64 * 1024 * 1024  # a CRL with a million entries
@@ -60,15 +63,7 @@ def blocks(pem: bytes, label: bytes, *, max_bytes: int = MAX_BYTES, max_blocks: 
 
 def certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
     """Return all certificates of a bundle; raise BadData when there is none."""
-    certificates_of_pem = []
-    for der in blocks(pem, CERTIFICATE):
-        try:
-            certificates_of_pem.append(x509.load_der_x509_certificate(der))
-        except (ValueError, TypeError) as err:
-            raise BadData(f"A PEM block is not a certificate: {err}") from err
-    if not certificates_of_pem:
-        raise BadData("There is no certificate in this text", hint="A PEM file begins with -----BEGIN CERTIFICATE-----.")
-    return tuple(certificates_of_pem)
+    return _load_all(pem, CERTIFICATE, x509.load_der_x509_certificate, "certificate", MAX_BYTES)
 
 
 def certificate(pem: bytes) -> x509.Certificate:
@@ -78,15 +73,19 @@ def certificate(pem: bytes) -> x509.Certificate:
 
 def revocation_lists(pem: bytes, *, max_bytes: int = MAX_CRL_BYTES) -> tuple[x509.CertificateRevocationList, ...]:
     """Return all CRLs of a bundle; raise BadData when there is none."""
-    lists = []
-    for der in blocks(pem, CRL, max_bytes=max_bytes):
+    return _load_all(pem, CRL, x509.load_der_x509_crl, "CRL", max_bytes)
+
+
+def _load_all(pem: bytes, label: bytes, load: Callable[[bytes], T], noun: str, max_bytes: int) -> tuple[T, ...]:
+    things = []
+    for der in blocks(pem, label, max_bytes=max_bytes):
         try:
-            lists.append(x509.load_der_x509_crl(der))
+            things.append(load(der))
         except (ValueError, TypeError) as err:
-            raise BadData(f"A PEM block is not a CRL: {err}") from err
-    if not lists:
-        raise BadData("There is no CRL in this text", hint="A PEM file begins with -----BEGIN X509 CRL-----.")
-    return tuple(lists)
+            raise BadData(f"A PEM block is not a {noun}: {err}") from err
+    if not things:
+        raise BadData(f"There is no {noun} in this text", hint=f"A PEM file begins with -----BEGIN {label.decode()}-----.")
+    return tuple(things)
 
 
 def dump(things: Iterable[x509.Certificate | x509.CertificateSigningRequest | x509.CertificateRevocationList]) -> bytes:
