@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from shared.errors import ConfigError, Location
@@ -114,18 +115,12 @@ def _sections(path: Path) -> dict[str, dict[str, str]]:
 
 def _configuration(texts: Mapping[str, str]) -> PuppetDbConfiguration:
     """Return the configuration that texts by setting describe; names of other settings do not count."""
-    default = PuppetDbConfiguration()
-    configuration = PuppetDbConfiguration(
-        server_urls=_urls(texts.get("server_urls", DEFAULT_URL)),
-        server_url_timeout=_number(texts, "server_url_timeout", int(default.server_url_timeout)),
-        soft_write_failure=_boolean(texts, "soft_write_failure", default.soft_write_failure),
-        include_unchanged_resources=_boolean(texts, "include_unchanged_resources", default.include_unchanged_resources),
-        min_successful_submissions=_number(texts, "min_successful_submissions", default.min_successful_submissions),
-        command_broadcast=_boolean(texts, "command_broadcast", default.command_broadcast),
-        submit_only_server_urls=_urls(texts["submit_only_server_urls"]) if texts.get("submit_only_server_urls") else (),
-        sticky_read_failover=_boolean(texts, "sticky_read_failover", default.sticky_read_failover),
-        verify_client_certificate=_boolean(texts, "verify_client_certificate", default.verify_client_certificate),
-    )
+    values: dict[str, Any] = {}
+    for field in fields(PuppetDbConfiguration):
+        text = texts.get(field.name)
+        if text is not None and (text or field.default != ()):
+            values[field.name] = _READERS[type(field.default)](field.name, text)
+    configuration = PuppetDbConfiguration(**values)
     least, count = configuration.min_successful_submissions, len(configuration.server_urls)
     if configuration.soft_write_failure and least > 1:
         raise _unusable("soft_write_failure cannot be enabled when min_successful_submissions is greater than 1")
@@ -140,7 +135,7 @@ def _configuration(texts: Mapping[str, str]) -> PuppetDbConfiguration:
     return configuration
 
 
-def _urls(text: str) -> tuple[str, ...]:
+def _urls(_: str, text: str) -> tuple[str, ...]:
     return tuple(_url(url.strip()) for url in text.split(","))
 
 
@@ -160,19 +155,17 @@ def _url(text: str) -> str:
     return f"https://{host}" if port is None else f"https://{host}:{port}"
 
 
-def _boolean(texts: Mapping[str, str], name: str, default: bool) -> bool:
-    text = texts.get(name)
-    if text is None:
-        return default
+def _boolean(name: str, text: str) -> bool:
     if text not in ("true", "false"):
         raise _unusable(f'invalid value for Boolean: "{text}" ({name})')
     return text == "true"
 
 
-def _number(texts: Mapping[str, str], name: str, default: int) -> int:
-    text = texts.get(name)
-    if text is None:
-        return default
+def _number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:10]) <= 1_000_000:
         raise _unusable(f'invalid value for {name}: "{text}"')
     return int(text)
+
+
+_READERS: Mapping[type, Callable[[str, str], Any]] = {bool: _boolean, int: _number, tuple: _urls}
+"""How the text of a setting is read, by the type of its default."""

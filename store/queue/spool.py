@@ -99,11 +99,6 @@ class Spool:
         """Return how many commands are in the queue or on their way into it."""
         return self._depth
 
-    @property
-    def size(self) -> int:
-        """Return how many bytes their payloads have."""
-        return self._size
-
     def _open(self) -> None:
         make_directory(self.folder, mode=0o700, inherit=True)
         self._lock.acquire()
