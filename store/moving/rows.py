@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from hashlib import blake2b
 from typing import Any
 
@@ -22,7 +21,6 @@ _FETCHED = 200  # rows that a driver fetches at once
 _REPORTED = 2000  # rows between two reports of progress
 _HASH_BYTES = 16
 _UNUSUAL_NUMBER = re.compile(r"[0-9][eE]|-0\.0")
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?')
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +117,5 @@ def _plain_column(column: Column[Any]) -> Column[Any]:
 
 
 def _with_usual_numbers(text: str) -> str:
-    """Return JSON with all digits of its numbers, as jsonb keeps them: 1e16 and 10000000000000000 are the same to it, and so is -0.0."""
-    return _JSON_TOKEN.sub(_usual_token, text) if _UNUSUAL_NUMBER.search(text) else text
-
-
-def _usual_token(match: re.Match[str]) -> str:
-    text = match[0]
-    if text[0] == '"':
-        return text
-    return "0.0" if text == "-0.0" else format(Decimal(text), "f")
+    """Return JSON with the numbers that `json_text` writes: 1e16 and 10000000000000000 are the same to jsonb, and so is -0.0 to 0.0."""
+    return json_text(load_stored(text.encode())) if _UNUSUAL_NUMBER.search(text) else text
