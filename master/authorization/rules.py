@@ -11,7 +11,7 @@ import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Literal, TypeAlias
 
 from shared.client import Client
 from shared.indirector.core import Option
@@ -45,12 +45,8 @@ class AccessRequest:
     query: Mapping[str, Option] = field(default_factory=dict)
 
 
-class Matcher(Protocol):
-    """Decides whether a rule is about a path."""
-
-    def match(self, path: str) -> Sequence[str] | None:
-        """Return the captures, which may be empty, when the rule is about `path`, else None."""
-        ...
+Matcher: TypeAlias = "Prefix | PathRegex | Below | Exactly | OneOf"
+"""Decides whether a rule is about a path: `match` returns the captures, which may be empty, when it is, else None."""
 
 
 @dataclass(frozen=True, slots=True)

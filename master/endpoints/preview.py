@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 from httpd.messages import bodies
 from httpd.messages.responses import Response
@@ -71,22 +71,17 @@ class PreviewQuestion:
         return cls(before, after, valid_environment(texts[2]) if texts[2] else before, certnames, query, is_all, classification)
 
 
-class PreviewLines(Protocol):
-    def __call__(self, question: PreviewQuestion) -> AsyncIterator[bytes]:
-        """Yield the lines of the answer; raise PuppetError before the first."""
-
-
 @dataclass(eq=False, repr=False)
 class PreviewEndpoint:
     """
     The endpoint.
 
     Args:
-        lines: Makes previews.
+        lines: Yields the lines of the answer; raises PuppetError before the first.
         most: How many previews may run at the same time.
     """
 
-    lines: PreviewLines
+    lines: Callable[[PreviewQuestion], AsyncIterator[bytes]]
     most: int
     _running: int = field(default=0, init=False)
 

@@ -29,7 +29,8 @@ from shared.names import valid_environment
 
 from ..authorization.defaults import EVERYBODY, rule
 from ..authorization.rules import Below
-from ..catalogs.v4_request import CatalogRequest, parse_catalog_request, parse_large_catalog_request
+from ..catalogs.v4 import V4Catalogs
+from ..catalogs.v4_request import parse_catalog_request, parse_large_catalog_request
 from ..pools.parse_pool import IN_PLACE, ParsePool
 from .handlers import parse_body
 from .limits import MasterLimits
@@ -53,11 +54,6 @@ class ListingSource(Protocol):
         """Return a listing of an environment, of all, or of one thing in a module, as JSON; raise NotFound, Unavailable."""
 
 
-class Catalogs(Protocol):
-    async def find(self, request: CatalogRequest) -> bytes:
-        """Return the answer as JSON; raise BadName, NotFound, CompileError, Unavailable."""
-
-
 @dataclass(eq=False, repr=False)
 class ServerEndpoints:
     """
@@ -72,7 +68,7 @@ class ServerEndpoints:
 
     environments: Environments
     listing: ListingSource
-    catalogs: Catalogs
+    catalogs: V4Catalogs
     limits: MasterLimits
     code: CodeCommands | None = None
     parsers: ParsePool | None = None

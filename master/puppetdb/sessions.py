@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from httpd.tls.trust import TrustFiles, client_context
 from shared.clock import utc_now
@@ -14,16 +14,6 @@ from shared.filesystem.identity import stamp_of
 
 if TYPE_CHECKING:
     import aiohttp
-
-
-class Sessions(Protocol):
-    """The source of a client's connections; a store on this host may be reached without TLS."""
-
-    def lend(self) -> AbstractAsyncContextManager[aiohttp.ClientSession]:
-        """Lend a session for one request; ConfigError when there can be none."""
-
-    async def close(self) -> None:
-        """End all connections."""
 
 
 class TlsSessions:
@@ -48,6 +38,7 @@ class TlsSessions:
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[aiohttp.ClientSession]:
+        """Lend a session for one request; ConfigError when there can be none."""
         if not self.keep_alive:
             async with await self._open() as session:
                 yield session
@@ -64,6 +55,7 @@ class TlsSessions:
                     await session.close()
 
     async def close(self) -> None:
+        """End all connections."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -126,3 +118,7 @@ class UnixSessions:
 
         connector = aiohttp.UnixConnector(str(self.path), limit=self.connections)
         return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+
+
+Sessions: TypeAlias = TlsSessions | UnixSessions
+"""Where a client gets its connections from."""

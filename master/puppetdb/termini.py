@@ -37,12 +37,16 @@ class StorableCatalog(Catalog):
     stored: bytes = b""
 
 
-class PuppetDbFacts(Terminus[Facts]):
-    """The facts of nodes in a PuppetDB."""
+class _ByClient:
+    """A terminus that asks a PuppetDB."""
 
     def __init__(self, client: PuppetDbClient, *, now: Callable[[], datetime] = utc_now) -> None:
         self.client = client
         self.now = now
+
+
+class PuppetDbFacts(_ByClient, Terminus[Facts]):
+    """The facts of nodes in a PuppetDB."""
 
     async def find(self, request: Request[Facts]) -> Facts | None:
         name = valid_certname(request.key)
@@ -98,12 +102,8 @@ def _condition(name: str, value: Option) -> list[Any]:
     return ["not", ["=", test, value]] if operator == "ne" else [_OPERATORS[operator], test, value]
 
 
-class PuppetDbCatalogs(Terminus[Catalog]):
-    """Sends each catalog to a PuppetDB; it finds nothing, so that it can be a cache."""
-
-    def __init__(self, client: PuppetDbClient, *, now: Callable[[], datetime] = utc_now) -> None:
-        self.client = client
-        self.now = now
+class PuppetDbCatalogs(_ByClient, Terminus[Catalog]):
+    """What a PuppetDB gets of each catalog; nothing is found there, so that it can be a cache."""
 
     async def find(self, request: Request[Catalog]) -> Catalog | None:
         return None
@@ -130,12 +130,8 @@ def catalog_command(certname: str, stored: bytes, rest: Mapping[str, Any], when:
     return PuppetDbCommand(CATALOG, CATALOG_VERSION, certname, PackedCatalog.unpack(stored).with_members(rest), when)
 
 
-class PuppetDbNodes(Terminus[Node]):
-    """Nodes; a PuppetDB only knows whether they are active."""
-
-    def __init__(self, client: PuppetDbClient, *, now: Callable[[], datetime] = utc_now) -> None:
-        self.client = client
-        self.now = now
+class PuppetDbNodes(_ByClient, Terminus[Node]):
+    """Nodes, of which a PuppetDB knows only whether they are active."""
 
     async def find(self, request: Request[Node]) -> Node | None:
         return None

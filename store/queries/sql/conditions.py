@@ -76,15 +76,9 @@ class Conditions:
             case InRows(fields, rows):
                 columns = [source.fields[field.name] for field in fields]
                 return or_(false(), *(and_(*(column == value for column, value in zip(columns, row, strict=True))) for row in rows))
-            case (
-                Comparison(place=Field() as field)
-                | Match(place=Field() as field)
-                | NullCheck(place=Field() as field)
-                | InValues(place=Field() as field)
-            ):
-                return self._of_field(source, field, criterion)
             case Comparison() | Match() | NullCheck() | InValues():
-                return self._of_value(source, criterion.place, criterion)
+                place = criterion.place
+                return self._of_field(source, place, criterion) if isinstance(place, Field) else self._of_value(source, place, criterion)
 
     def _of_field(self, source: EntitySource, field: Field, criterion: Comparison | Match | NullCheck | InValues) -> Expression:
         column = source.fields.get(field.name)
