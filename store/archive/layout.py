@@ -36,7 +36,7 @@ FOLDERS = (
 )
 """In the order in which they are imported. PuppetDB knows all but the last, which it ignores."""
 
-_BY_NAME: Mapping[str, Folder] = {folder.name: folder for folder in FOLDERS}
+FOLDERS_BY_NAME: Mapping[str, Folder] = {folder.name: folder for folder in FOLDERS}
 _DATED = re.compile(r"(.+)-[0-9a-fA-F]{40}", re.DOTALL)
 
 
@@ -51,7 +51,7 @@ def place_of(name: str) -> tuple[Folder, str] | None:
     parts = name.split("/")
     if len(parts) != 3 or parts[0] != ROOT or not parts[2].endswith(".json"):
         return None
-    folder = _BY_NAME.get(parts[1])
+    folder = FOLDERS_BY_NAME.get(parts[1])
     if folder is None:
         return None
     stem = parts[2].removesuffix(".json")

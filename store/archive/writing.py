@@ -10,11 +10,10 @@ from datetime import datetime
 from typing import TypeAlias
 
 from ..jsontext import Json, dump_json
-from .layout import FOLDERS, METADATA, Folder, file_name
+from .layout import FOLDERS, FOLDERS_BY_NAME, METADATA, file_name
 from .payloads import Payload, Row, catalog_payload, deactivation_payload, expiration_payload, facts_payload, inputs_payload, report_payload
 from .tar import END, entry_bytes
 
-_FOLDERS: Mapping[str, Folder] = {folder.name: folder for folder in FOLDERS}
 _REPORTS = 20  # that are in memory at the same time
 _LEVEL = 6  # of gzip
 
@@ -53,7 +52,7 @@ class ArchiveWriter:
     def add(self, folder: str, payload: Payload) -> bytes:
         """Return the payload of a command, packed."""
         self.commands += 1
-        return self._pack(file_name(_FOLDERS[folder], str(payload["certname"]), str(payload["producer_timestamp"])), payload)
+        return self._pack(file_name(FOLDERS_BY_NAME[folder], str(payload["certname"]), str(payload["producer_timestamp"])), payload)
 
     def end(self) -> bytes:
         """Return the end."""

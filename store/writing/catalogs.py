@@ -48,7 +48,7 @@ _CHANGED_RESOURCES = BulkUpdate(
 
 _CHANGED_PARAMETERS = BulkUpdate([resources.c.id], [resources.c.parameter_set_id])
 
-_REMOVE_RESOURCE = delete(resources).where(resources.c.id == bindparam("resource"))
+REMOVE_RESOURCE = delete(resources).where(resources.c.id == bindparam("resource"))
 
 _STORED_EDGES = (
     select(edges.c.source_id, edges.c.target_id, edges.c.relationship)
@@ -220,7 +220,7 @@ def write_catalogs(connection: Connection, changes: Sequence[CatalogChange], sha
         connection.execute(insert(catalogs), new)
     _CHANGED_CATALOGS.update(connection, [row for change, row in rows if change.node.catalog_hash is not None])
     if removed := [{"resource": id} for change in changes for id in change.removed]:
-        connection.execute(_REMOVE_RESOURCE, removed)
+        connection.execute(REMOVE_RESOURCE, removed)
     for change in changes:
         changed, added = change.changed_rows(shared)
         _CHANGED_RESOURCES.update(connection, changed)

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, text
 from ..commands.commands import ReplaceCatalog, ResourceName
 from ..commands.hashes import resource_hash
 from ..database.tables import NO_CERTNAME, metadata, nodes, resources
-from .catalogs import NEW_EDGES, NEW_RESOURCES, RELATIONSHIP_NUMBERS, resource_values
+from .catalogs import NEW_EDGES, NEW_RESOURCES, RELATIONSHIP_NUMBERS, REMOVE_RESOURCE, resource_values
 from .shared_rows import NameIds, SharedRows
 
 SLICE = 2_500
@@ -32,8 +32,6 @@ _REMOVE_EDGES = text(
     "DELETE FROM edges WHERE (source_id, target_id, relationship) IN (SELECT source_id, target_id, relationship FROM edges "
     "WHERE source_id IN (SELECT id FROM resources WHERE node_id = :node LIMIT :slice) LIMIT :slice)"
 )
-
-_REMOVE_RESOURCE = delete(resources).where(resources.c.id == bindparam("resource"))
 
 _MOVED = [table for table in metadata.sorted_tables if "node_id" in table.c and table is not resources]
 
@@ -108,7 +106,7 @@ def _remove_slice(connection: Connection) -> bool:
     if connection.execute(_REMOVE_EDGES, {"node": node, "slice": SLICE}).rowcount < SLICE:
         some = connection.scalars(_SOME, {"node": node}).all()
         if some:
-            connection.execute(_REMOVE_RESOURCE, [{"resource": id} for id in some])
+            connection.execute(REMOVE_RESOURCE, [{"resource": id} for id in some])
         if len(some) < SLICE:
             connection.execute(delete(nodes).where(nodes.c.id == node))
     return True

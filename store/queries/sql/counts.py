@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -68,9 +67,4 @@ def shown_counts(subject: Subject, row: Row[Any]) -> dict[str, Any]:
 
 def shown_totals(subject: Subject, row: Row[Any]) -> dict[str, Any]:
     """Return the row of an aggregate as an answer shows it."""
-    return {"summarize_by": subject, **{name: int(row._mapping[name]) for name in _totals()}}
-
-
-def _totals() -> Iterator[str]:
-    yield from COUNTS
-    yield "total"
+    return {"summarize_by": subject, **{name: int(row._mapping[name]) for name in (*COUNTS, "total")}}
