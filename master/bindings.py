@@ -7,7 +7,6 @@ import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from ca.service import CaService
@@ -88,25 +87,19 @@ WRITTEN_ITEMS = 4 << 20
 """Characters of the YAML of facts that a master keeps, since most of what nodes send is as it was."""
 
 
-def remembering() -> dict[str, Any]:
-    """Return the options of YAML termini for one process that writes many nodes' data: they share a cache of texts."""
-    return {"items": WrittenItems(WRITTEN_ITEMS), "written": WrittenFiles()}
-
-
 def node_factories(
     settings: MasterSettings,
     parsers: ParsePool | None = None,
     client: PuppetDbClient | None = None,
-    memory: Mapping[str, Any] = MappingProxyType({}),
 ) -> Factories:
-    """Return the node termini by the names of the setting node_terminus; `memory` is of `remembering`."""
+    """Return the node termini by the names of the setting node_terminus."""
     return {
         "puppetdb": lambda: PuppetDbNodes(client or puppetdb_client(settings)),
         "plain": Plain,
         "exec": lambda: Classifier(settings.external_nodes.split(), timeout=settings.command_timeout, most=settings.command_output),
-        "yaml": lambda: NodeFiles(Yaml(NODE, settings.yamldir / "node", **memory), parsers),
+        "yaml": lambda: NodeFiles(Yaml(NODE, settings.yamldir / "node"), parsers),
         # A record for other programs, which the next run of the node writes anew.
-        "write_only_yaml": lambda: NodeFiles(WriteOnlyYaml(NODE, settings.yamldir / "node", durable=False, **memory), parsers),
+        "write_only_yaml": lambda: NodeFiles(WriteOnlyYaml(NODE, settings.yamldir / "node", durable=False), parsers),
         "json": lambda: NodeFiles(Json(NODE, settings.server_datadir / "node"), parsers),
         "memory": MemoryTerminus,
         "ldap": lambda: Ldap(
@@ -130,9 +123,8 @@ def facts_factories(
     settings: MasterSettings,
     parsers: ParsePool | None = None,
     client: PuppetDbClient | None = None,
-    memory: Mapping[str, Any] = MappingProxyType({}),
 ) -> Factories:
-    """Return the facts termini by the names of the setting facts_terminus; `memory` is of `remembering`."""
+    """Return the facts termini by the names of the setting facts_terminus."""
 
     def puppetdb() -> PuppetDbFacts:
         return PuppetDbFacts(client or puppetdb_client(settings))
@@ -140,7 +132,10 @@ def facts_factories(
     return {
         "puppetdb": puppetdb,
         STORE_CONFIGS: puppetdb,
-        "yaml": lambda: StoredFacts(Yaml(FACTS, settings.yamldir / "facts", durable=False, **memory), parsers=parsers),
+        "yaml": lambda: StoredFacts(
+            Yaml(FACTS, settings.yamldir / "facts", durable=False, written=WrittenFiles(), items=WrittenItems(WRITTEN_ITEMS)),
+            parsers=parsers,
+        ),
         "json": lambda: StoredFacts(Json(FACTS, settings.server_datadir / "facts", durable=False), parsers=parsers),
         "memory": MemoryTerminus,
     }
@@ -151,10 +146,9 @@ def facts_binding(
     registry: TerminusRegistry,
     parsers: ParsePool | None = None,
     client: PuppetDbClient | None = None,
-    memory: Mapping[str, Any] = MappingProxyType({}),
 ) -> Binding[Facts]:
     """Bind the facts that nodes have sent; with storeconfigs a PuppetDB gets them as well."""
-    makers = facts_factories(settings, parsers, client, memory)
+    makers = facts_factories(settings, parsers, client)
     terminus = registry.terminus(FACTS, makers, settings.facts_terminus or "yaml")
     cache_name = STORE_CONFIGS if settings.storeconfigs and not isinstance(terminus, PuppetDbFacts) else ""
     return Binding(FACTS, terminus, cache=registry.cache(FACTS, makers, cache_name))
@@ -235,9 +229,8 @@ def bind(
     )
     metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
     code = code_commands(settings)
-    memory = remembering()
-    nodes, reports = node_factories(settings, parsers, client, memory), report_factories(settings, client)
-    facts = facts_binding(settings, registry, parsers, client, memory)
+    nodes, reports = node_factories(settings, parsers, client), report_factories(settings, client)
+    facts = facts_binding(settings, registry, parsers, client)
     node: Binding[Any] = Binding(
         NODE,
         WithFacts(registry.terminus(NODE, nodes, settings.node_terminus), facts),

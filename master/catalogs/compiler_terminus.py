@@ -146,7 +146,6 @@ class CompilerTerminus(Terminus[Catalog]):
             code_id=version.code_id,
             pin=version.pin,
             is_stored=self.is_stored and not request.ignore_cache_save,
-            packs=True,
         )
         return await self._compile(job, request, checksum)
 

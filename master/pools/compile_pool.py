@@ -31,7 +31,7 @@ from ..observability.longtasks import RETIRE_WORKER, master_supervisor
 from ..observability.metrics import Metrics
 from . import frames
 from .compiled_catalog import CompiledCatalog
-from .jobs import CompileJob, CompileLogEntry, DefinitionsQuery, message_of, packed_facts_of
+from .jobs import CompileJob, CompileLogEntry, DefinitionsQuery, message_of
 from .worker_process import Worker, start_failure
 
 log = logging.getLogger("puppet.compiler")
@@ -206,7 +206,7 @@ class CompilePool:
         Raises:
             CompileError and others: a located error. Unavailable: too many catalogs are pending. PuppetError: the process died.
         """
-        return await self.ask({"ask": "catalog", **message_of(job)}, f"The catalog of {job.certname}", log_entries, packed_facts_of(job))
+        return await self.ask({"ask": "catalog", **message_of(job)}, f"The catalog of {job.certname}", log_entries)
 
     async def definitions(self, query: DefinitionsQuery) -> list[dict[str, Any]]:
         """
@@ -281,10 +281,8 @@ class CompilePool:
             self.problem = problem
             self.on_problem(problem)
 
-    async def ask(
-        self, question: dict[str, Any], subject: str, log_entries: list[CompileLogEntry] | None = None, packed: bytes = b""
-    ) -> CompiledCatalog:
-        """Return the answer to a question; `subject` is its name in messages."""
+    async def ask(self, question: dict[str, Any], subject: str, log_entries: list[CompileLogEntry] | None = None) -> CompiledCatalog:
+        """Return the answer to a question; messages call what is asked for `subject`."""
         if self.waiting >= self.queue:
             raise Unavailable(f"{self.waiting} catalogs are pending", retry_after=5 + int(self.delay() * 55))
         message = question | {"generation": self.environments.generation, "seconds": self.timeout, "what": subject}
@@ -296,10 +294,10 @@ class CompilePool:
         began, outcome = time.monotonic(), "failed"
         try:
             try:
-                answer, outcome = await self._ask_worker(message, packed, subject, log_entries)
+                answer, outcome = await self._ask_worker(message, subject, log_entries)
             except _WorkerLost as lost:
                 log.warning("%s; another process is asked", lost.error)
-                answer, outcome = await self._ask_worker(message, packed, subject, log_entries)
+                answer, outcome = await self._ask_worker(message, subject, log_entries)
             return answer
         except _WorkerLost as lost:
             outcome = "died"
@@ -312,7 +310,7 @@ class CompilePool:
             self.on_answer(outcome, time.monotonic() - began)
 
     async def _ask_worker(
-        self, message: dict[str, Any], packed: bytes, subject: str, log_entries: list[CompileLogEntry] | None
+        self, message: dict[str, Any], subject: str, log_entries: list[CompileLogEntry] | None
     ) -> tuple[CompiledCatalog, str]:
         if log_entries is not None:
             log_entries.clear()  # these entries are of a process that was lost
@@ -320,7 +318,7 @@ class CompilePool:
         worker = await self._take_worker(node)
         try:
             async with asyncio.timeout(self.timeout + GRACE):
-                await worker.ask(message, packed)
+                await worker.ask(message)
                 answer = await self._receive_answer(worker, log_entries, self.timeout)
         except TimeoutError:
             await self._drop(worker, "hung")

@@ -301,12 +301,8 @@ def _deadline_waits() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _read_job(frame: tuple[dict[str, Any], bytes]) -> dict[str, Any]:
-    """Return the job in a frame, with its facts, which may follow the frame; raise BadData when they cannot be read."""
-    job, packed = frame
-    if packed:
-        values, hidden = plainjson.loads_trusted(packed), set(job["hidden"])
-        job["facts"] = {key: value for key, value in values.items() if key not in hidden} if hidden else values
+def with_parameters(job: dict[str, Any]) -> dict[str, Any]:
+    """Return a job with all of its parameters, of which `message_of` left out the facts."""
     if job.get("layered"):
         job["parameters"] = {**job["facts"], **job["parameters"]}
     return job
@@ -347,10 +343,10 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None], worker_class: type[Com
     send(frames.pack({"ready": os.getpid(), "warning": warning}))
     for number in itertools.count(1):
         try:
-            frame = frames.read_with_body(stdin)
-            if frame is None or frame[0].get("number") != number:
+            frame = frames.read(stdin)
+            if frame is None or frame.get("number") != number:
                 return  # the end; or something else than a job, as an answer to what an earlier one asked
-            job = _read_job(frame)
+            job = with_parameters(frame)
         except BadData as err:
             # The job fails, not the process: another process would get the job and end in the same way.
             error = frames.plain_error(BadRequest(f"What is to be compiled cannot be read: {err.message}"))

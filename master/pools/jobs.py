@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from operator import eq
-from typing import Any, cast
+from typing import Any
 
 from shared.models.facts import Facts, permitted_facts
 from shared.models.node import Node
-from shared.wire.packed import LayeredValues, PackedValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +50,18 @@ class CompileJob:
         pin: str = "",
         exported: bool = False,
         is_stored: bool = False,
-        packs: bool = False,
     ) -> CompileJob:
         """
         Return the job for a node that has its facts among its parameters.
 
         Args:
             server_facts: They lack the environment's name.
-            packs: Whether facts that are JSON already may stay so: for a job that goes to another process.
         """
-        values, parameters = permitted_facts(facts), cast(Mapping[str, Any], node.parameters)
-        if packs and facts is not None and (layers := node.layers) is not None and layers.facts == facts.exact_values():
-            values = packed = PackedValues(layers.facts)
-            parameters = LayeredValues(layers.own, packed)
         return cls(
             certname=certname,
             environment=environment,
-            facts=values,
-            parameters=parameters,
+            facts=permitted_facts(facts),
+            parameters=node.parameters,
             classes=node.class_parameters(),
             trusted=trusted,
             server_facts=server_facts,
@@ -102,17 +95,9 @@ class DefinitionsQuery:
 
 
 def message_of(job: CompileJob | DefinitionsQuery) -> dict[str, Any]:
-    """Return the fields of a job; `asdict` would copy all facts first. Packed facts stay bytes, which go behind the message."""
+    """Return the fields of a job, with its facts once; `asdict` would copy all of them first."""
     message = {field.name: getattr(job, field.name) for field in fields(job)}
-    packed, parameters = message.get("facts"), message.get("parameters")
-    if isinstance(packed, PackedValues):
-        # Only the node's own parameters: the facts below them are sent behind the message.
-        layered = isinstance(parameters, LayeredValues)
-        own_parameters = dict(parameters.above) if isinstance(parameters, LayeredValues) else parameters
-        message |= {"facts": {}, "parameters": own_parameters, "hidden": sorted(packed.hidden), "layered": layered}
-    elif isinstance(parameters, LayeredValues):
-        message["parameters"] = dict(parameters)
-    elif isinstance(job, CompileJob) and (own_parameters := _above(job.facts, job.parameters)) is not None:
+    if isinstance(job, CompileJob) and (own_parameters := _above(job.facts, job.parameters)) is not None:
         message |= {"parameters": own_parameters, "layered": True}
     return message
 
@@ -126,7 +111,3 @@ def _above(facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str,
     if len(parameters) < len(facts) or not all(map(eq, parameters, facts)):
         return None
     return {name: value for name, value in parameters.items() if name not in facts or facts[name] is not value}
-
-
-def packed_facts_of(job: CompileJob) -> bytes:
-    return job.facts.packed if isinstance(job.facts, PackedValues) else b""

@@ -53,10 +53,10 @@ class Worker:
     def alive(self) -> bool:
         return self.process.returncode is None
 
-    async def ask(self, job: Mapping[str, Any], body: bytes = b"") -> None:
+    async def ask(self, job: Mapping[str, Any]) -> None:
         """Give the process its next job; BadData when it cannot be sent."""
         number = self.asked + 1
-        data = frames.pack({**job, "number": number}, body)
+        data = frames.pack({**job, "number": number})
         self.asked, self.in_step = number, False
         await self._write(data)
 

@@ -13,7 +13,7 @@ from shared.errors import PuppetError
 from shared.settings import MasterSettings
 
 from ..pools.compile_pool import CompilePool, OnQuestion, processors, refuse_question
-from ..pools.jobs import CompileJob, message_of, packed_facts_of
+from ..pools.jobs import CompileJob, message_of
 from ..pools.worker_process import PYTHON
 from .result import PreviewSide
 
@@ -55,7 +55,7 @@ class PreviewPool(CompilePool):
         """
         options = {"sides": sides.data(), "each": self.timeout / COMPILATIONS, "records": str(records or "")}
         question = {"ask": "preview", **message_of(job), **options}
-        answer = await self.ask(question, f"The preview of {job.certname}", None, packed_facts_of(job))
+        answer = await self.ask(question, f"The preview of {job.certname}")
         outcome: Mapping[str, Any] = plainjson.loads_trusted(answer.body)
         if "aborted" in outcome:
             raise PuppetError(outcome["aborted"], hint="Preview again, when nothing is deployed at the same time.")

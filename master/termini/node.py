@@ -149,8 +149,6 @@ def with_facts_in_hand(nodes: Binding[Node], facts: Facts | None) -> Binding[Nod
 def _with(node: Node, facts: Facts | None, request: Request[Node], *, expected: Collection[str] = ()) -> Node:
     forged = RESERVED_FACTS & set(facts.values if facts else ())
     _warn(forged - frozenset(expected), request)
-    if facts is not None and not forged:
-        return node.with_facts(facts, request.environment)
     return node.merged(permitted_facts(facts), request.environment)
 
 

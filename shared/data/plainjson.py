@@ -182,27 +182,26 @@ def _dumped(data: Any, errors: str) -> bytes:
 _EXACT = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 
-def dumps_exactly(data: Any) -> bytes | None:
-    """Return compact JSON that only equal data can produce; None for data without such a JSON."""
+def dumps_quickly(data: Any) -> bytes | None:
+    """Return compact JSON with null for NaN and infinite numbers; None for data that orjson does not write."""
     try:
-        text = orjson.dumps(data, option=_EXACT)
-        # NaN and infinite numbers become null, too. What is read is no equal of theirs; to look for them takes longer.
-        return None if b"null" in text and orjson.loads(text) != data else text
-    except (TypeError, ValueError):
+        return orjson.dumps(data, option=_EXACT)
+    except TypeError:
         return None
 
 
-def digest(data: Any, text: bytes = b"") -> bytes | None:
-    """
-    Return a digest that is unique to the data; None for data that JSON cannot distinguish from other data.
+def dumps_exactly(data: Any) -> bytes | None:
+    """Return compact JSON from which nothing but equal data could be read; None for data of which there is none."""
+    text = dumps_quickly(data)
+    # What is read is no equal of NaN and infinite numbers; to look for them takes longer.
+    return None if text is None or (b"null" in text and orjson.loads(text) != data) else text
 
-    Args:
-        text: The result of `dumps_exactly` for further data, which are included.
-    """
-    exact = dumps_exactly(data)
-    if exact is None:
+
+def digest(data: Any) -> bytes | None:
+    """Return a digest that no other data has; None for data that JSON does not tell from all others."""
+    text = dumps_exactly(data)
+    if text is None:
         return None
-    text = exact + text
     digest = hashlib.blake2b(digest_size=16)
     for start in range(0, len(text), _UNTHREADED):
         digest.update(text[start : start + _UNTHREADED])

@@ -16,38 +16,20 @@ RESERVED_FACTS = frozenset({"trusted", "facts", "server_facts", "environment", "
 """Names that only the master sets at top scope: a node cannot forge them by facts."""
 
 
-class Remembered:
-    """A cached result for a field of a model. Models are equal with and without it."""
-
-    __slots__ = ("made", "of")
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, of: object = None, made: Any = None) -> None:
-        self.of = of
-        self.made = made
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Remembered)
-
-
 class Facts(Model):
     """The facts of one node; `timestamp` is ISO 8601 text with the node's offset."""
 
     values: dict[str, Any] = Field(default_factory=dict)
     timestamp: str | None = None
     _trusted: Mapping[str, Any] | None = PrivateAttr(None)  # no field: nobody who sends facts can say what is trusted
-    _exact: Remembered = PrivateAttr(default_factory=Remembered)  # exact_values
 
     @classmethod
     def from_data(cls, data: Any) -> Self:
         values = data.get("values") if isinstance(data, dict) else None
-        exact = plainjson.dumps_exactly(values) if isinstance(values, dict) else None
-        if exact is None or not is_within_bounds(exact):
+        text = plainjson.dumps_quickly(values) if isinstance(values, dict) else None
+        if text is None or not is_within_bounds(text):
             check_bounds(data, "Facts")
-        facts = super().from_data(data)
-        if exact is not None:
-            facts._exact = Remembered(facts.values, exact)
-        return facts
+        return super().from_data(data)
 
     @property
     def trusted(self) -> Mapping[str, Any] | None:
@@ -69,17 +51,9 @@ class Facts(Model):
             data["expiration"] = self.expiration.isoformat()
         return data
 
-    def exact_values(self) -> bytes | None:
-        """Return JSON that only equal values can produce, computed once; None for values without such a JSON."""
-        if self._exact.of is not self.values:
-            self._exact = Remembered(self.values, plainjson.dumps_exactly(self.values))
-        exact: bytes | None = self._exact.made
-        return exact
-
     def digest(self) -> bytes | None:
-        times = [self.expiration.isoformat() if self.expiration else "", self.timestamp or ""]
-        exact = self.exact_values()
-        return None if exact is None else plainjson.digest([self.name, *times], exact)
+        expiration = self.expiration.isoformat() if self.expiration else ""
+        return plainjson.digest([self.name, expiration, self.timestamp or "", self.values])
 
 
 class NodeName(Model):

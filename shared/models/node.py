@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
-from ..data import plainjson
 from ..indirector.core import Indirection, Model
 from ..wire.dialects import Dialect
-from ..wire.packed import LayeredValues, PackedValues
-from .facts import Facts, Remembered
 
 Classes = list[str] | dict[str, dict[str, Any] | None]
-
-
-class FactLayers(NamedTuple):
-    """A node's own parameters, and the facts below them in the JSON of Facts.exact_values."""
-
-    own: Mapping[str, Any]
-    facts: bytes
 
 
 class Node(Model):
@@ -29,7 +19,6 @@ class Node(Model):
     environment: str | None = None
     classes: Classes = Field(default_factory=list)
     parameters: dict[str, Any] = Field(default_factory=dict)
-    _layers: Remembered = PrivateAttr(default_factory=Remembered)  # layers
 
     def to_data(self, dialect: Dialect) -> Any:
         """Return the wire form: 3.8 agents need `parameters` even when it is empty; `classes` is left out when empty."""
@@ -37,27 +26,6 @@ class Node(Model):
         if self.classes:
             data["classes"] = self.classes
         return data
-
-    def digest(self) -> bytes | None:
-        environment = [] if self.environment is None else [self.environment]
-        layers = self.layers
-        if layers is not None:
-            return plainjson.digest([self.name, environment, layers.own, self.classes, "facts"], layers.facts)
-        return plainjson.digest([self.name, environment, self.parameters, self.classes])
-
-    @property
-    def layers(self) -> FactLayers | None:
-        """The sources of the parameters, if they are known."""
-        layers: FactLayers | None = self._layers.made if self._layers.of is self.parameters else None
-        return layers
-
-    def with_facts(self, facts: Facts, environment: str) -> Node:
-        """Return this node with `facts`, none of which is reserved, overridden by its own parameters, and with an environment."""
-        node = self.merged(facts.values, environment)
-        exact = facts.exact_values()
-        if exact is not None:
-            node._layers = Remembered(node.parameters, FactLayers(self.parameters, exact))
-        return node
 
     def class_parameters(self) -> dict[str, dict[str, Any] | None]:
         """Return the classes in one shape: name to parameters, None for a plain `include`."""
@@ -68,9 +36,7 @@ class Node(Model):
     def merged(self, facts: Mapping[str, Any], environment: str) -> Node:
         """Return this node with `facts` below its own parameters, and with an environment in any case."""
         chosen = self.environment or environment
-        parameters: Mapping[str, Any]
-        parameters = LayeredValues(self.parameters, facts) if isinstance(facts, PackedValues) else {**facts, **self.parameters}
-        return self.model_copy(update={"environment": chosen, "parameters": parameters})
+        return self.model_copy(update={"environment": chosen, "parameters": {**facts, **self.parameters}})
 
 
 NODE = Indirection(

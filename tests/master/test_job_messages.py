@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from master.pools import frames
-from master.pools.compile_worker import _read_job
-from master.pools.jobs import CompileJob, message_of, packed_facts_of
+from master.pools.compile_worker import with_parameters
+from master.pools.jobs import CompileJob, message_of
 from shared.models.facts import Facts
 from shared.models.node import Node
 
@@ -20,10 +20,10 @@ VALUES = st.dictionaries(NAMES, st.one_of(st.none(), st.integers(), st.text(max_
 
 def sent(job: CompileJob) -> tuple[bytes, dict[str, Any]]:
     """Return the frame of a job, and what a process reads of it."""
-    frame = frames.pack(message_of(job), packed_facts_of(job))
-    read = frames.read_with_body(io.BytesIO(frame))
+    frame = frames.pack(message_of(job))
+    read = frames.read(io.BytesIO(frame))
     assert read is not None
-    return frame, _read_job(read)
+    return frame, with_parameters(read)
 
 
 def job_of(node: Node, facts: Facts) -> CompileJob:
@@ -43,25 +43,6 @@ def test_facts_and_parameters_arrive_as_they_are_and_in_their_order(facts: dict[
 def test_parameters_that_are_not_made_of_the_facts_arrive_as_well(facts: dict[str, Any], parameters: dict[str, Any]) -> None:
     _, read = sent(CompileJob("n", "production", facts=facts, parameters=parameters))
     assert (list(read["facts"].items()), list(read["parameters"].items())) == (list(facts.items()), list(parameters.items()))
-
-
-@given(VALUES, VALUES)
-def test_facts_that_stay_json_arrive_as_those_in_hand(values: dict[str, Any], own: dict[str, Any]) -> None:
-    values.pop("trusted", None)
-    node, facts = Node(name="n", parameters=own), Facts(name="n", values=values)
-    _, read = sent(CompileJob.of("n", node.with_facts(facts, "production"), "production", facts, {}, {}, code_id=None, packs=True))
-    expected = job_of(node, facts)
-    assert list(read["facts"].items()) == list(expected.facts.items())
-    assert list(read["parameters"].items()) == list(expected.parameters.items())
-
-
-@given(VALUES, VALUES)
-def test_a_node_with_other_facts_than_the_job_lends_it_none(values: dict[str, Any], others: dict[str, Any]) -> None:
-    values.pop("trusted", None)
-    facts, node = Facts(name="n", values=values), Node(name="n").with_facts(Facts(name="n", values=others), "production")
-    _, read = sent(CompileJob.of("n", node, "production", facts, {}, {}, code_id=None, packs=True))
-    assert list(read["facts"].items()) == list(values.items())
-    assert list(read["parameters"].items()) == list(others.items())
 
 
 def test_facts_are_sent_once() -> None:

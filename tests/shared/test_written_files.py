@@ -14,7 +14,6 @@ from shared.filesystem.written import SETTLED, WrittenFiles
 from shared.indirector import Request
 from shared.indirector.termini import Yaml
 from shared.models.facts import FACTS, Facts
-from shared.models.node import NODE, Node
 
 FACTS_OF_WEB1 = Facts(name="web1", values={"kernel": "Linux", "disks": {"vda": [1, 2]}}, timestamp="2026-01-01T00:00:00+00:00")
 
@@ -127,9 +126,9 @@ async def test_another_process_that_writes_a_file_is_noticed(tmp_path: Path) -> 
 async def test_a_durable_file_is_written_by_each_process_at_least_once(tmp_path: Path) -> None:
     inodes = []
     for _ in range(2):
-        terminus = Yaml(NODE, tmp_path, written=WrittenFiles())
+        terminus = Yaml(FACTS, tmp_path, written=WrittenFiles())
         for _ in range(2):
-            await terminus.save(Request("web1", body=Node(name="web1", parameters={"a": 1})))
+            await terminus.save(Request("web1", body=FACTS_OF_WEB1))
             inodes.append((tmp_path / "web1.yaml").stat().st_ino)
     assert inodes[0] == inodes[1]
     assert inodes[1] != inodes[2]
@@ -161,13 +160,10 @@ NAN = float("nan")
     ],
 )
 def test_instances_that_differ_have_no_common_digest(left: dict[str, Any], right: dict[str, Any]) -> None:
-    for make in (lambda values: Facts(name="n", values=values), lambda values: Node(name="n", parameters=values)):
-        digests = [make(left).digest(), make(right).digest()]
-        assert digests[0] is None or digests[0] != digests[1]
+    digests = [Facts(name="n", values=left).digest(), Facts(name="n", values=right).digest()]
+    assert digests[0] is None or digests[0] != digests[1]
 
 
 def test_instances_that_say_the_same_have_one_digest() -> None:
     assert Facts(name="n", values={"a": [1, None]}).digest() == Facts(name="n", values={"a": [1, None]}).digest() is not None
-    assert Node(name="n", environment="a").digest() != Node(name="n", environment="b").digest()
-    assert Node(name="n", environment="").digest() != Node(name="n").digest()
-    assert Node(name="n", classes=["a"]).digest() != Node(name="n").digest()
+    assert Facts(name="n", timestamp="a").digest() != Facts(name="n", timestamp="b").digest()
