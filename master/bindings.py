@@ -49,8 +49,8 @@ from .catalogs.compiler_terminus import CompilerTerminus
 from .catalogs.static import StaticCatalogs
 from .catalogs.v4 import V4Catalogs
 from .endpoints.routes import reserved_names
+from .pools.body_parser import BodyParser
 from .pools.compile_pool import CompilePool
-from .pools.parse_pool import ParsePool
 from .puppetdb.client import PuppetDbClient
 from .puppetdb.configured import puppetdb_client
 from .puppetdb.report import PuppetDbReports
@@ -89,7 +89,7 @@ WRITTEN_ITEMS = 4 << 20
 
 def node_factories(
     settings: MasterSettings,
-    parsers: ParsePool | None = None,
+    parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
 ) -> Factories:
     """Return the node termini by the names of the setting node_terminus."""
@@ -97,10 +97,10 @@ def node_factories(
         "puppetdb": lambda: PuppetDbNodes(client or puppetdb_client(settings)),
         "plain": Plain,
         "exec": lambda: Classifier(settings.external_nodes.split(), timeout=settings.command_timeout, most=settings.command_output),
-        "yaml": lambda: NodeFiles(Yaml(NODE, settings.yamldir / "node"), parsers),
+        "yaml": lambda: NodeFiles(Yaml(NODE, settings.yamldir / "node"), parser),
         # A record for other programs, which the next run of the node writes anew.
-        "write_only_yaml": lambda: NodeFiles(WriteOnlyYaml(NODE, settings.yamldir / "node", durable=False), parsers),
-        "json": lambda: NodeFiles(Json(NODE, settings.server_datadir / "node"), parsers),
+        "write_only_yaml": lambda: NodeFiles(WriteOnlyYaml(NODE, settings.yamldir / "node", durable=False), parser),
+        "json": lambda: NodeFiles(Json(NODE, settings.server_datadir / "node"), parser),
         "memory": MemoryTerminus,
         "ldap": lambda: Ldap(
             server=settings.ldapserver,
@@ -121,7 +121,7 @@ def node_factories(
 
 def facts_factories(
     settings: MasterSettings,
-    parsers: ParsePool | None = None,
+    parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
 ) -> Factories:
     """Return the facts termini by the names of the setting facts_terminus."""
@@ -134,9 +134,9 @@ def facts_factories(
         STORE_CONFIGS: puppetdb,
         "yaml": lambda: StoredFacts(
             Yaml(FACTS, settings.yamldir / "facts", durable=False, written=WrittenFiles(), items=WrittenItems(WRITTEN_ITEMS)),
-            parsers=parsers,
+            parser=parser,
         ),
-        "json": lambda: StoredFacts(Json(FACTS, settings.server_datadir / "facts", durable=False), parsers=parsers),
+        "json": lambda: StoredFacts(Json(FACTS, settings.server_datadir / "facts", durable=False), parser=parser),
         "memory": MemoryTerminus,
     }
 
@@ -144,11 +144,11 @@ def facts_factories(
 def facts_binding(
     settings: MasterSettings,
     registry: TerminusRegistry,
-    parsers: ParsePool | None = None,
+    parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
 ) -> Binding[Facts]:
     """Bind the facts that nodes have sent; with storeconfigs a PuppetDB gets them as well."""
-    makers = facts_factories(settings, parsers, client)
+    makers = facts_factories(settings, parser, client)
     terminus = registry.terminus(FACTS, makers, settings.facts_terminus or "yaml")
     cache_name = STORE_CONFIGS if settings.storeconfigs and not isinstance(terminus, PuppetDbFacts) else ""
     return Binding(FACTS, terminus, cache=registry.cache(FACTS, makers, cache_name))
@@ -211,11 +211,11 @@ def bind(
     environments: Environments,
     compile_pool: CompilePool,
     ca: CaService | None,
-    parsers: ParsePool | None = None,
+    parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
 ) -> Indirector:
     """Bind every indirection of a master to its terminus and cache; `client` is that of the site's PuppetDB."""
-    client = client or puppetdb_client(settings)
+    client, parser = client or puppetdb_client(settings), parser or BodyParser()
     registry = TerminusRegistry(settings, environments)
     runs = RunVersions(environments.root_of, lifetime=settings.deploy_keep_time)
     files = FileServer(
@@ -229,8 +229,8 @@ def bind(
     )
     metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
     code = code_commands(settings)
-    nodes, reports = node_factories(settings, parsers, client), report_factories(settings, client)
-    facts = facts_binding(settings, registry, parsers, client)
+    nodes, reports = node_factories(settings, parser, client), report_factories(settings, client)
+    facts = facts_binding(settings, registry, parser, client)
     node: Binding[Any] = Binding(
         NODE,
         WithFacts(registry.terminus(NODE, nodes, settings.node_terminus), facts),
@@ -248,7 +248,7 @@ def bind(
             now=utc_now,
             static=StaticCatalogs(code, environments, metadata, runs),
             external=TrustedExternal.of(settings).about,
-            parsers=parsers,
+            parser=parser,
             is_stored=isinstance(catalog_cache, PuppetDbCatalogs),
         )
 

@@ -59,6 +59,7 @@ from .observability.longtasks import (
 )
 from .observability.metrics import Metrics
 from .observability.process_metrics import describe_process
+from .pools.body_parser import BodyParser
 from .pools.compile_pool import CompilePool
 from .pools.configured import compile_pool_for
 from .pools.parse_pool import ParsePool
@@ -214,10 +215,11 @@ async def _serving(
         parsers = ParsePool.of(settings)
         parsers.describe(metrics)
         ends.push_async_callback(parsers.close)
-        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, parsers, client)
+        parser = BodyParser(parsers)
+        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, parser, client)
         v4 = await asyncio.to_thread(v4_catalogs, settings, environments, compile_pool, indirector)
         limits = MasterLimits.of(settings)
-        server = ServerEndpoints(environments, compile_pool.listing, v4, limits, code_commands(settings), parsers)
+        server = ServerEndpoints(environments, compile_pool.listing, v4, limits, code_commands(settings), parser)
         sizes = settings.store_max_archive, settings.store_max_command
         proxy = StoreProxy(settings.store_socket, *sizes, settings.store_query_timeout + 30) if store else None
         preview = PreviewService(settings, environments, indirector, client, on_question)
@@ -229,7 +231,7 @@ async def _serving(
             environments,
             metrics.text,
             limits,
-            parsers=parsers,
+            parser=parser,
             parts=[part for part in parts if part is not None],
             auth_conf=settings.rest_authconfig,
             filetimeout=settings.filetimeout,

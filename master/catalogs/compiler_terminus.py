@@ -24,16 +24,14 @@ from shared.models.facts import FACTS, Facts
 from shared.models.node import Node
 from shared.names import valid_certname
 from shared.process.log import NOTICE
-from shared.process.turns import LoopTurns
-from shared.wire import percent
 from shared.wire.deflated import DeflatedText
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 from shared.wire.formats import Format, of_content_type
 
 from ..authorization.trusted import certname_behind, trusted_data
+from ..pools.body_parser import BodyParser
 from ..pools.compiled_catalog import CompiledCatalog
 from ..pools.jobs import CompileJob
-from ..pools.parse_pool import IN_PLACE, ParsePool
 from ..puppetdb.termini import StorableCatalog
 from ..termini.node import with_facts_in_hand
 from .static import CodeVersion, StaticCatalogs, negotiate_checksum
@@ -84,9 +82,8 @@ class CompilerTerminus(Terminus[Catalog]):
         default_environment: The environment of a node whose classifier names none and which asks for one that does not exist.
         static: Makes catalogs static and knows the version of the code; None: neither.
         external: Returns `$trusted['external']` for a certname.
-        parsers: Parse facts in processes of their own; None: all are parsed here.
+        parser: Parses facts; by default without processes of its own.
         is_stored: Whether a PuppetDB gets the catalogs.
-        turns: Spreads what is parsed here over iterations of the event loop.
     """
 
     facts: Binding[Facts]
@@ -98,9 +95,8 @@ class CompilerTerminus(Terminus[Catalog]):
     now: Callable[[], datetime]
     static: StaticCatalogs | None = None
     external: Callable[[str], Awaitable[Mapping[str, Any]]] = _nothing
-    parsers: ParsePool | None = None
+    parser: BodyParser = field(default_factory=BodyParser)
     is_stored: bool = False
-    turns: LoopTurns = field(default_factory=LoopTurns)
 
     async def find(self, request: Request[Catalog]) -> Catalog | None:
         """
@@ -196,15 +192,7 @@ class CompilerTerminus(Terminus[Catalog]):
         format = of_content_type(form, dialect.formats_read(FACTS))
         own_facts = {"clientcert": certname_behind(request.key, request.client)}  # the certificate's name, never a fact
         arrived = self.now().isoformat()
-        if self.parsers is not None and self.parsers.takes(FACTS, text, format):
-            # The remaining escapes are plain text, which is at least as long as the characters it stands for.
-            escaped = await asyncio.to_thread(lambda: text.replace("+", " ").encode("utf-8", "surrogateescape"))
-            facts = await self.parsers.load_escaped(FACTS, escaped, dialect, format)
-        elif len(text) < IN_PLACE and "yaml" not in format.name:
-            await self.turns.take()
-            facts = _parse_facts(text, dialect, format)
-        else:
-            facts = await asyncio.to_thread(_parse_facts, text, dialect, format)
+        facts = await self.parser.load_escaped_facts(text, dialect, format)
         if facts is None:
             return None  # `puppet catalog download` has none and says so
         if facts.name != request.key:
@@ -212,14 +200,3 @@ class CompilerTerminus(Terminus[Catalog]):
         timestamp = arrived if dialect is LEGACY or not facts.timestamp else facts.timestamp
         values = facts.values if own_facts.items() <= facts.values.items() else {**facts.values, **own_facts}
         return facts.model_copy(update={"values": values, "timestamp": timestamp, "expiration": None})
-
-
-def _parse_facts(text: str, dialect: Dialect, format: Format) -> Facts | None:
-    """Return the facts in a text; None for `null`. Takes a millisecond for 64 KiB."""
-    body = decode_twice(text)
-    return None if body.strip() == b"null" else dialect.load(FACTS, body, format)
-
-
-def decode_twice(text: str) -> bytes:
-    """Return facts, which are escaped before the form escapes them; `text` has been decoded once. Fits every version's spaces."""
-    return percent.decode_percent(text.replace("+", " ").encode("utf-8", "surrogateescape"))

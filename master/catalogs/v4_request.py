@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..pools.catalog_schema import parse_catalog_body
-from ..pools.parse_pool import ParsePool
-
 
 @dataclass(frozen=True, slots=True)
 class CatalogRequest:
@@ -34,16 +31,6 @@ class CatalogRequest:
     log_level: str = ""
     transaction_uuid: str = ""
     job_id: str = ""
-
-
-def parse_catalog_request(body: bytes) -> CatalogRequest:
-    """Return the request in a body; raise BadRequest when it is not JSON, or has another form."""
-    return catalog_request_of(parse_catalog_body(body))
-
-
-async def parse_large_catalog_request(body: bytes, parsers: ParsePool) -> CatalogRequest:
-    """Do what `parse_catalog_request` does, in a process of `parsers`."""
-    return catalog_request_of(await parsers.catalog_request(body))
 
 
 def catalog_request_of(data: Mapping[str, Any]) -> CatalogRequest:

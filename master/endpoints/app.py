@@ -46,7 +46,7 @@ class MasterApp(HttpApplication):
             options.retry_delay,
         )
         self.certname = options.certname
-        self.handlers = Handlers(options.indirector, options.environments, limits, options.parsers)
+        self.handlers = Handlers(options.indirector, options.environments, limits, options.parser)
         service = ServiceEndpoints(options, lambda: self.state, __version__)
         self._parts = {type(part): part for part in (options, service, *options.parts)}
         self.routes = RouteTable(route for route in find_routes() if route.part in self._parts)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, Protocol
 
 from environments.directories import Environments
 from httpd.connections.connection import HttpRequest
@@ -17,22 +17,16 @@ from shared.errors import BadData, BadRequest, MethodNotAllowed, NoEnvironment, 
 from shared.indirector.core import Binding, Indirection, Indirector, Model, Request, Stream
 from shared.indirector.paths import IndirectorCall
 from shared.names import quoted_for_log, valid_certname
-from shared.process.turns import LoopTurns
 from shared.wire.formats import Format, accepted_formats, of_content_type
 
 from ..authorization.auth_conf import Rules
 from ..authorization.rules import AccessDecision, AccessRequest, decide
-from ..pools.parse_pool import ParsePool
+from ..pools.body_parser import BodyParser
 from .limits import MasterLimits
 from .schemes import not_routed, scheme_of
 
 log = logging.getLogger("puppet.http")
 
-T = TypeVar("T")
-
-_THREAD_FROM = 8 * 1024  # bytes of a body; parsing it takes a moment, and hundreds may arrive in one iteration of the loop
-_THREAD_FROM_FORM = 64 * 1024  # the same, for a form
-_THREAD_FROM_YAML = 2 * 1024  # the same, for YAML
 _MAX_IN_MEMORY = 16 * 1024 * 1024  # bytes of a stream in a format without a raw form, which has to be held
 _MAX_KEY = 4096
 
@@ -76,8 +70,7 @@ class Handlers:
     indirector: Indirector
     environments: Environments
     limits: MasterLimits
-    parsers: ParsePool | None = None
-    turns: LoopTurns = field(default_factory=LoopTurns)
+    parser: BodyParser = field(default_factory=BodyParser)
 
     async def respond(self, request: HttpRequest, call: IndirectorCall, client: Client, rules: Rules) -> Response:
         """
@@ -144,10 +137,7 @@ class Handlers:
         body = await bodies.read_body(request, limit)
         if body and kind != "application/x-www-form-urlencoded":
             raise BadRequest(f"A find by POST takes a form, not {quoted_for_log(kind)}")
-        if len(body) >= _THREAD_FROM_FORM:
-            return await asyncio.to_thread(call.with_form, body)
-        await self.turns.take()
-        return call.with_form(body)
+        return await self.parser.parse(lambda: call.with_form(body), len(body))
 
     async def _run(self, request: HttpRequest, call: IndirectorCall, client: Client) -> Response:
         binding = self.indirector[call.indirection]
@@ -210,16 +200,15 @@ class Handlers:
         limit = self.limits.body(indirection.limit)
         if not issubclass(indirection.model, Stream):
             body = await bodies.read_body(request, limit)
-            if self.parsers is not None and self.parsers.takes(indirection, body, form):
-                return await self.parsers.load(indirection, body, call.dialect, form)
-            return await parse_body(lambda data: call.dialect.load(indirection, data, form), body, slow="yaml" in form.name)
+            instance: Model = await self.parser.load(indirection, body, call.dialect, form)
+            return instance
         if form.raw:
             size = request.content_length if not bodies.coding_of(request) else None
             if size is not None and size > limit:
                 raise bodies.too_large(limit)
             return indirection.model.from_chunks(call.key, lambda: bodies.body_chunks(request, limit), size)
         body = await bodies.read_body(request, min(limit, _MAX_IN_MEMORY))
-        data = await parse_body(form.load, body, slow="yaml" in form.name)
+        data = await self.parser.parse(lambda: form.load(body), len(body), in_thread="yaml" in form.name)
         contents = data.get("contents") if isinstance(data, dict) else None
         if not isinstance(contents, str):
             raise BadData(f"Expected an object with the text 'contents' to make a {indirection.model.__name__} of")
@@ -229,11 +218,6 @@ class Handlers:
 
 async def _one_chunk(data: bytes) -> Any:
     yield data
-
-
-async def parse_body(load: Callable[[bytes], T], body: bytes, *, slow: bool = False) -> T:
-    """Return `load(body)`, called in a thread when the body is long; `slow` lowers the limit, for YAML."""
-    return await asyncio.to_thread(load, body) if len(body) >= (_THREAD_FROM_YAML if slow else _THREAD_FROM) else load(body)
 
 
 def _missing(call: IndirectorCall) -> NotFound:

@@ -13,7 +13,7 @@ import logging
 import re
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -29,10 +29,9 @@ from shared.names import valid_environment
 
 from ..authorization.defaults import EVERYBODY, rule
 from ..authorization.rules import Below
-from ..catalogs.v4 import V4Catalogs
-from ..catalogs.v4_request import parse_catalog_request, parse_large_catalog_request
-from ..pools.parse_pool import IN_PLACE, ParsePool
-from .handlers import parse_body
+from ..catalogs.v4_request import CatalogRequest, catalog_request_of
+from ..pools.body_parser import BodyParser
+from .handlers import EnvironmentLookup
 from .limits import MasterLimits
 from .routes import EndpointCall, EndpointRoute
 from .schemes import PLAIN_SCHEME
@@ -63,7 +62,7 @@ class ServerEndpoints:
         listing: Lists the contents of environments, by the compiling processes.
         catalogs: Compiles catalogs for facts in a request.
         code: Knows versions of the files of tasks; None: there are no versions.
-        parsers: Read large bodies; None: they are read in this process.
+        parser: Parses bodies; by default without processes of its own.
     """
 
     environments: Environments
@@ -71,7 +70,7 @@ class ServerEndpoints:
     catalogs: V4Catalogs
     limits: MasterLimits
     code: CodeCommands | None = None
-    parsers: ParsePool | None = None
+    parser: BodyParser = field(default_factory=BodyParser)
 
     async def classes(self, call: EndpointCall) -> Response:
         body = await self.listing("classes", await self._environment(call))
@@ -95,10 +94,7 @@ class ServerEndpoints:
 
     async def catalog(self, call: EndpointCall) -> Response:
         body = await bodies.read_body(call.request, self.limits.body(CATALOG.limit))
-        if self.parsers is not None and len(body) >= IN_PLACE:
-            catalog_request = await parse_large_catalog_request(body, self.parsers)
-        else:
-            catalog_request = await parse_body(parse_catalog_request, body)
+        catalog_request = catalog_request_of(await self.parser.catalog_request(body))
         return Response(200, await self.catalogs.find(catalog_request), "application/json")
 
     async def _task(self, environment: str, module: str, name: str) -> Response:

@@ -30,7 +30,8 @@ from ..authorization.auth_conf import Rules
 from ..authorization.defaults import ANYTHING_ELSE, LEGACY_RULES, MODERN_RULES
 from ..authorization.rules import AccessDecision, AccessRequest, Rule, decide
 from ..observability.health import Health
-from ..pools.parse_pool import ParsePool
+from ..pools.body_parser import BodyParser
+from .handlers import EnvironmentLookup
 from .limits import MasterLimits
 from .schemes import MODERN_SCHEME, Scheme, forbidden_path
 
@@ -49,7 +50,7 @@ class MasterAppOptions:
 
     Attributes:
         metrics: Returns the text for collectors of metrics.
-        parsers: Read large bodies, and YAML, in processes of their own; None: all are read in this process.
+        parser: Parses bodies; by default without processes of its own.
         parts: What the endpoints of some modules belong to, such as the CA; without it there are no such endpoints.
         auth_conf: The file of rules; None: only the default rules hold.
         filetimeout: Seconds between two looks at that file.
@@ -62,7 +63,7 @@ class MasterAppOptions:
     environments: Environments
     metrics: Callable[[], str]
     limits: MasterLimits = field(default_factory=MasterLimits)
-    parsers: ParsePool | None = None
+    parser: BodyParser = field(default_factory=BodyParser)
     parts: Sequence[object] = ()
     auth_conf: Path | None = None
     filetimeout: float = 15.0

@@ -1,8 +1,8 @@
 """
-The pool of parsing processes: bytes of peers in, JSON of plain data out, each within an enforced budget of processor time.
+The pool of parsing processes: bytes in, JSON of plain data out, each within an enforced budget of processor time.
 
-Small JSON is parsed in the master itself: that takes linear time, which its size bounds. YAML and large bodies go to a process, which is
-killed when its budget is used up. Only frames of JSON come back, from which the master makes the instances.
+`body_parser` decides which bodies come here. A process is killed when its budget is used up. Only frames of JSON come back, from which the
+master makes the instances.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from shared.data import plainjson
 from shared.errors import BadData, PuppetError, Unavailable
 from shared.indirector.core import Indirection, M
 from shared.indirector.termini import FilePerKey
-from shared.models.facts import FACTS
-from shared.models.report import REPORT
 from shared.settings import MasterSettings
 from shared.wire.dialects import Dialect
 from shared.wire.formats import Format
@@ -40,8 +38,6 @@ log = logging.getLogger("puppet.parser")
 T = TypeVar("T")
 
 COMMAND = (sys.executable, "-I", "-m", "master.pools.parse_worker")
-IN_PLACE = 64 * 1024  # bytes of facts as JSON below which they are parsed in the master itself
-REPORT_IN_PLACE = 512 * 1024  # the same for reports, which take some milliseconds then
 START = 60.0  # seconds for a process to say that it is ready
 SLOWEST = 6  # how many times its budget of processor time a message may take on a machine with other work
 _STEP = 2**20
@@ -170,15 +166,9 @@ class ParsePool:
             "reason",
         )
 
-    def takes(self, indirection: Indirection[Any], body: bytes | str, form: Format) -> bool:
-        """Return whether a body is for a process: YAML of any size, and facts and reports that are large."""
-        if indirection is REPORT and len(body) >= REPORT_IN_PLACE:
-            return True
-        return "yaml" in form.name or (indirection is FACTS and len(body) >= IN_PLACE)
-
     async def load(self, indirection: Indirection[M], body: bytes, dialect: Dialect, form: Format) -> M:
         """
-        Return the instance in a body that is for a process (see `takes`).
+        Return the instance in a body.
 
         Raises:
             BadData: It is none, or takes more time or memory than it may. Unavailable: Too many wait.
@@ -190,10 +180,6 @@ class ParsePool:
         """Return as `load` the instance in a body whose octets are percent-encoded; None for `null`."""
         question = {"dialect": dialect.name, "format": form.name, "escaped": True}
         return await self._ask(question, body, lambda data: None if data is None else indirection.model.from_data(data))
-
-    def takes_stored(self, size: int) -> bool:
-        """Return whether a process should read a file of this size."""
-        return size >= IN_PLACE
 
     async def stored(self, files: FilePerKey[M], key: str, body: bytes) -> M:
         """Return the instance in the file of a key, which is YAML or JSON; BadData: it holds none."""

@@ -13,8 +13,7 @@ from shared.indirector.termini import FilePerKey
 from shared.models.facts import Facts, NodeName
 from shared.names import quoted_for_log, valid_certname
 
-from ..pools.parse_pool import ParsePool
-from .stored import read_stored
+from ..pools.body_parser import BodyParser
 
 log = logging.getLogger("puppet.indirector")
 
@@ -41,16 +40,15 @@ class StoredFacts(Terminus[Facts]):
 
     Args:
         files: A Yaml or Json terminus; other masters and commands write there, too.
-        parsers: Read large files in processes of their own, since to read them here would hold up all that the master does;
-            None: all are read here.
+        parser: Reads files; by default without processes of its own.
     """
 
-    def __init__(self, files: FilePerKey[Facts], *, parsers: ParsePool | None = None) -> None:
+    def __init__(self, files: FilePerKey[Facts], parser: BodyParser | None = None) -> None:
         self.files = files
-        self.parsers = parsers
+        self.parser = parser or BodyParser()
 
     async def find(self, request: Request[Facts]) -> Facts | None:
-        return await read_stored(self.files, request.key, self.parsers)
+        return await self.parser.stored(self.files, request.key)
 
     async def save(self, request: Request[Facts]) -> object:
         valid_certname(request.key)

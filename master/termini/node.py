@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.data import plainyaml
 from shared.errors import BadData, PuppetError
@@ -14,10 +14,7 @@ from shared.models.facts import RESERVED_FACTS, Facts, permitted_facts
 from shared.models.node import Node
 from shared.names import valid_environment
 
-from .stored import read_stored
-
-if TYPE_CHECKING:
-    from ..pools.parse_pool import ParsePool
+from ..pools.body_parser import BodyParser
 
 log = logging.getLogger("puppet.node")
 
@@ -97,18 +94,18 @@ class WithFacts(Terminus[Node]):
 
 
 class NodeFiles(Terminus[Node]):
-    """Nodes in files (`files` is a Yaml or Json terminus); large ones are read by processes of `parsers`."""
+    """Nodes in files (`files` is a Yaml or Json terminus); `parser` reads large ones."""
 
-    def __init__(self, files: FilePerKey[Node], parsers: ParsePool | None) -> None:
+    def __init__(self, files: FilePerKey[Node], parser: BodyParser | None = None) -> None:
         self.files = files
-        self.parsers = parsers
+        self.parser = parser or BodyParser()
 
     async def find(self, request: Request[Node]) -> Node | None:
         return await self.files.find(request)
 
     async def last(self, key: str) -> Node | None:
         """Return the node that was saved last, also where `find` finds none because the files are a record for other programs."""
-        return await read_stored(self.files, key, self.parsers)
+        return await self.parser.stored(self.files, key)
 
     async def search(self, request: Request[Node]) -> list[Node]:
         return await self.files.search(request)

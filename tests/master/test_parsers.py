@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ from urllib.parse import quote
 
 import pytest
 
-from master.catalogs.v4_request import parse_large_catalog_request
-from master.pools.parse_pool import IN_PLACE, REPORT_IN_PLACE, ParsePool
+from master.catalogs.v4_request import CatalogRequest, catalog_request_of
+from master.pools.body_parser import IN_PLACE, REPORT_IN_THREAD, BodyParser
+from master.pools.parse_pool import ParsePool
 from master.pools.parse_worker import seconds_for
 from master.termini.node import NodeFiles
 from shared.data import plainyaml
@@ -87,7 +88,7 @@ async def test_a_report_in_yaml_is_parsed_there_and_is_the_same() -> None:
 @pytest.mark.parametrize("kind", [WriteOnlyYaml, Json])
 async def test_a_node_of_the_last_run_is_the_same_wherever_its_file_is_read(tmp_path: Path, kind: Callable[..., Any]) -> None:
     async with pool() as parsers:
-        nodes = NodeFiles(kind(NODE, tmp_path), parsers)
+        nodes = NodeFiles(kind(NODE, tmp_path), BodyParser(parsers))
         for size in (10, IN_PLACE):
             node = Node(name="web1", environment="staging", classes={"a": {"x": [1, None]}}, parameters={"fact": "x" * size, "n": 1.5})
             await nodes.save(Request("web1", body=node))
@@ -123,11 +124,14 @@ async def test_PRS_12_what_a_given_catalog_is_asked_for_is_the_same_wherever_it_
     if trusted is not None:
         data["trusted_facts"] = {"values": trusted}
     async with pool() as parsers:
-        wanted = await parse_large_catalog_request(json.dumps(data).encode(), parsers)
-        without = await parse_large_catalog_request(json.dumps(WANTED).encode(), parsers)
+
+        async def read(body: dict[str, Any]) -> CatalogRequest:
+            return catalog_request_of(await parsers.catalog_request(json.dumps(body).encode()))
+
+        wanted, without = await read(data), await read(WANTED)
         for wrong, message in ((WANTED | {"x": 1}, "disallowed-key"), (data | {"job_id": "x" * 70_000}, "besides the facts")):
             with pytest.raises(BadRequest, match=message):
-                await parse_large_catalog_request(json.dumps(wrong).encode(), parsers)
+                await read(wrong)
     assert (wanted.certname, wanted.save_facts, wanted.trusted) == ("n", True, trusted)
     assert wanted.facts == {**VALUES, "trusted": {"certname": "own"}}
     assert (without.facts, without.trusted) == (None, None)
@@ -140,17 +144,35 @@ async def test_yaml_of_any_other_thing_is_plain_data_there() -> None:
     assert node == LEGACY.load(NODE, b"name: n\nclasses: [a]\n", form)
 
 
-def test_small_json_is_parsed_where_it_is() -> None:
-    parsers = ParsePool(size=1, seconds=1, memory=2**30, queue=1)
-    json_form, yaml_form = MODERN.formats["json"], LEGACY.formats["yaml"]
-    assert not parsers.takes(FACTS, b"x" * (IN_PLACE - 1), json_form)
-    assert (
-        parsers.takes(FACTS, b"x" * IN_PLACE, json_form)
-        and parsers.takes(REPORT, b"x" * REPORT_IN_PLACE, json_form)
-        and not parsers.takes(REPORT, b"x" * (REPORT_IN_PLACE - 1), json_form)
-        and parsers.takes(FACTS, b"", yaml_form)
-        and parsers.takes(REPORT, b"", yaml_form)
-    )
+class CountedPool(ParsePool):
+    """A pool that has no process, and counts what comes to it."""
+
+    def __init__(self) -> None:
+        super().__init__(size=1, seconds=1, memory=2**30, queue=1)
+        self.bodies = 0
+
+    async def _ask(self, question: Mapping[str, Any], body: bytes, make: Callable[[Any], Any]) -> Any:
+        self.bodies += 1
+        return make({"name": "n", "host": "n"})
+
+
+async def test_yaml_and_large_bodies_are_for_a_process_and_small_json_is_not() -> None:
+    pool = CountedPool()
+    parser, json_form, yaml_form = BodyParser(pool), MODERN.formats["json"], LEGACY.formats["yaml"]
+    for indirection, named, most in ((FACTS, b'{"name": "n"}', IN_PLACE), (REPORT, b'{"host": "n"}', REPORT_IN_THREAD)):
+        pool.bodies = 0
+        await parser.load(indirection, named.ljust(most - 1), MODERN, json_form)
+        assert pool.bodies == 0
+        await parser.load(indirection, named.ljust(most), MODERN, json_form)
+        await parser.load(indirection, b"", LEGACY, yaml_form)
+        assert pool.bodies == 2
+    await parser.load(NODE, b'{"name": "n"}'.ljust(REPORT_IN_THREAD), MODERN, json_form)
+    await parser.load_escaped_facts('{"name": "n"}', MODERN, json_form)
+    assert pool.bodies == 2
+    await parser.load_escaped_facts('{"name": "n"}'.ljust(IN_PLACE), MODERN, json_form)
+    await parser.load_escaped_facts("", LEGACY, yaml_form)
+    assert pool.bodies == 4
+    await pool.close()
 
 
 async def test_what_is_wrong_is_the_same_error_and_the_process_goes_on() -> None:

@@ -8,7 +8,8 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from master.catalogs.compiler_terminus import CompilerTerminus, decode_twice
+from master.catalogs.compiler_terminus import CompilerTerminus
+from master.pools.body_parser import BodyParser
 from master.pools.compiled_catalog import CompiledCatalog
 from master.pools.jobs import CompileJob
 from master.termini.facts import StoredFacts
@@ -369,9 +370,9 @@ async def test_an_unknown_node_and_an_unknown_environment_are_named() -> None:
         await Master(Node(name="n", environment="nope")).ask()
 
 
-def test_escapes_of_all_versions_are_undone() -> None:
-    assert decode_twice("a%20b+c") == b"a b c"
-    assert decode_twice("%C3%BC") == "ü".encode()
+async def test_escapes_of_all_versions_are_undone() -> None:
+    facts = await BodyParser().load_escaped_facts('{"name": "n", "values": {"x": "a%20b+c %C3%BC"}}', MODERN, MODERN.formats["json"])
+    assert facts is not None and facts.values == {"x": "a b c ü"}
 
 
 async def test_programs_of_the_site_are_asked_about_the_certificates_name() -> None:
