@@ -28,7 +28,7 @@ from shared.process.threads import PacedThreads
 from shared.settings import MasterSettings
 
 from .observability.longtasks import COLLECT_GARBAGE, MEASURE_LOOP, NOTIFY_SYSTEMD, RELOAD, master_supervisor
-from .pools.compile_pool import processors
+from .pools.process_pool import processors
 from .puppetdb.choice import store_choice
 from .service.folders import written_folders
 from .service.hard_end import GRACE, HardEnd

@@ -63,6 +63,7 @@ from .pools.body_parser import BodyParser
 from .pools.compile_pool import CompilePool
 from .pools.configured import compile_pool_for
 from .pools.parse_pool import ParsePool
+from .pools.process_pool import ProcessPool
 from .preview.served import PreviewService
 from .puppetdb.configured import puppetdb_client
 from .puppetdb.queries import PuppetDbQueries
@@ -102,11 +103,11 @@ class Master:
             PuppetError: A file cannot be read; its old content stays in force, the rest is new.
         """
         await self.environments.expire(None)
-        self.compile_pool.renew()
+        self.compile_pool.processes.renew()
         try:
             await self.http.reload()
         finally:
-            await self.compile_pool.warm()
+            await self.compile_pool.processes.warm()
 
     async def stop(self, drain: float) -> None:
         """Stop accepting, let requests in flight end within `drain` seconds, cut the rest."""
@@ -204,14 +205,14 @@ async def _serving(
         ends.push_async_callback(supervisor.stop, RUN_STORE)
         client = await asyncio.to_thread(puppetdb_client, settings, keep_alive=True, ready=store.wait_until_listening if store else None)
         ends.push_async_callback(client.close)  # what the store shall have is brought there first
-        on_problem, on_question = partial(health.note, CompilePool.CONDITION), PuppetDbQueries(client)
+        on_problem, on_question = partial(health.note, ProcessPool.CONDITION), PuppetDbQueries(client)
         recorder = CatalogRecorder.of(settings)
         records = None
         if recorder is not None:
             ends.push_async_callback(recorder.close)
             records = recorder.outlet.fileno()
         compile_pool = compile_pool_for(settings, environments, metrics, supervisor, on_problem, on_question=on_question, records=records)
-        ends.push_async_callback(compile_pool.close)
+        ends.push_async_callback(compile_pool.processes.close)
         parsers = ParsePool.of(settings)
         parsers.describe(metrics)
         ends.push_async_callback(parsers.close)
@@ -240,7 +241,7 @@ async def _serving(
             health=health,
         )
         http = _http_server(settings, served, ca, metrics, refusals, supervisor)
-        health.add(conditions(settings, compile_pool, lambda: http.tls.trust, store))
+        health.add(conditions(settings, compile_pool.processes, lambda: http.tls.trust, store))
         health.describe(metrics)
         metrics.read("puppet_tasks", "gauge", "Tasks of the event loop.", lambda: [((), len(asyncio.all_tasks()))])
         if proxy is not None and store is not None:
@@ -346,4 +347,4 @@ async def local_catalog(settings: MasterSettings, name: str) -> Any:
         ready = catalog.encoded(MODERN, MODERN.formats["rich_data_json"])
         return plainjson.loads_trusted(bytes(ready)) if ready is not None else catalog.to_data(MODERN)
     finally:
-        await compile_pool.close()
+        await compile_pool.processes.close()

@@ -181,7 +181,7 @@ class PreviewCommand:
         client = await asyncio.to_thread(puppetdb_client, self.settings)
         pool = PreviewPool.of(self.settings, environments, size=int(self.options.workers), on_question=PuppetDbQueries(client))
         try:
-            indirector = await asyncio.to_thread(bind, self.settings, environments, pool, None, client=client)
+            indirector = await asyncio.to_thread(bind, self.settings, environments, pool.compile_pool, None, client=client)
             nodes = PreviewNodes(
                 settings=self.settings,
                 facts=indirector.facts,
@@ -201,7 +201,7 @@ class PreviewCommand:
                     on_outcome=lambda node, outcome: progress.count(outcome["state"]),
                 )
         finally:
-            await pool.close()
+            await pool.processes.close()
             await client.close()
         return result
 

@@ -43,9 +43,9 @@ async def _self_test(settings: MasterSettings, account: tuple[int, int] | None) 
     if not settings.code_cache.exists():  # the processes would make the folder
         settings = settings.model_copy(update={"code_cache": None})
     environments = Environments(environment_settings(settings))
-    compile_pool = compile_pool_for(settings, environments, Metrics(), on_problem=lambda problem: None, start_as=account)
+    processes = compile_pool_for(settings, environments, Metrics(), on_problem=lambda problem: None, start_as=account).processes
     try:
-        await compile_pool.self_test()
+        await processes.self_test()
     finally:
-        await compile_pool.close()
-    return compile_pool.problem or "", compile_pool.warnings
+        await processes.close()
+    return processes.problem or "", processes.warnings

@@ -45,7 +45,6 @@ from shared.errors import BadData, BadRequest, CompileError, Location, PuppetErr
 from shared.filesystem.files import write_all
 from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process.memory import freeze_loaded_objects, keep_memory_of_bodies
-from shared.wire.deflated import DeflatedText
 from shared.wire.packed_catalogs import PackedCatalog
 
 from ..dependencies.compiled_from import CompiledFrom
@@ -92,18 +91,18 @@ class CompileWorker:
         else:
             self._log(LogEntry(level, finding.message, finding.where))
 
-    def answer(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> CompiledCatalog:
-        """Return the answer to a job as JSON: that of a job for anything but a catalog is its `body`; PuppetError."""
+    def answer(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> CompiledCatalog | bytes:
+        """Return the catalog that a job asks for, or the JSON that any other one asks for; PuppetError."""
         self._log = log
         if job["generation"] != self.generation:
             self.forget()
             self.generation = job["generation"]
         if job["ask"] == "resource_types":
-            return CompiledCatalog(DeflatedText(plainjson.dumps(self.types.answer(job))))
+            return plainjson.dumps(self.types.answer(job))
         if job["ask"] == "listing":
-            return CompiledCatalog(DeflatedText(self.listings.answer(job)))
+            return self.listings.answer(job)
         if job["ask"] == "self_test":
-            return CompiledCatalog(DeflatedText(self._self_test()))
+            return self._self_test()
         return self._compile(job, log)
 
     def _self_test(self) -> bytes:
@@ -376,18 +375,20 @@ def answer(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes],
     try:
         with deadline(job["seconds"]):
             bench.failed = True
-            compiled = bench.answer(job, log)
+            answered = bench.answer(job, log)
             bench.failed = False
-        text = compiled.text
+        if isinstance(answered, bytes):
+            return last({"done": True}, answered)
+        text = answered.text
         done: dict[str, Any] = {
             "done": True,
             "text": [len(text.head), len(text.rest), text.size, text.checksum],
-            "code_id": compiled.code_id,
-            "rich": compiled.is_rich,
+            "code_id": answered.code_id,
+            "rich": answered.is_rich,
+            "origin": bench.memo.origin,
+            "reasons": bench.reasons,
         }
-        if job["ask"] == "catalog":
-            done |= {"origin": bench.memo.origin, "reasons": bench.reasons}
-        return last(done, text.head + text.rest + compiled.stored)
+        return last(done, text.head + text.rest + answered.stored)
     except PuppetError as err:
         return last(frames.plain_error(err))
     except Overtime as over:

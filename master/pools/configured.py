@@ -9,7 +9,8 @@ from shared.process.supervision import Supervisor
 from shared.settings import MasterSettings
 
 from ..observability.metrics import Metrics
-from .compile_pool import CompilePool, OnQuestion, log_problem, processors, refuse_question
+from .compile_pool import CompilePool
+from .process_pool import OnQuestion, PoolOptions, ProcessPool, log_problem, processors, refuse_question
 
 
 def compile_pool_for(
@@ -23,8 +24,7 @@ def compile_pool_for(
     records: int | None = None,
 ) -> CompilePool:
     """Return the pool that the settings ask for, which the metrics describe."""
-    pool = CompilePool(
-        environments,
+    options = PoolOptions(
         size=settings.compile_workers or processors(),
         timeout=settings.compile_timeout,
         memory=settings.compile_memory,
@@ -32,12 +32,18 @@ def compile_pool_for(
         memo=settings.catalog_memo,
         cache=settings.code_cache,
         jobs=settings.compile_jobs,
-        on_answer=lambda how, seconds: metrics.compiles.observe(seconds, how),
-        on_problem=on_problem,
         start_as=start_as,
-        supervisor=supervisor,
-        on_question=on_question,
         records=records,
     )
-    pool.describe(metrics)
+    processes = ProcessPool(
+        environments,
+        options,
+        on_answer=lambda how, seconds: metrics.compiles.observe(seconds, how),
+        on_problem=on_problem,
+        supervisor=supervisor,
+        on_question=on_question,
+    )
+    pool = CompilePool(processes)
+    processes.describe(metrics)
+    pool.origins.describe(metrics)
     return pool

@@ -12,8 +12,9 @@ from shared.data import plainjson
 from shared.errors import PuppetError
 from shared.settings import MasterSettings
 
-from ..pools.compile_pool import CompilePool, OnQuestion, processors, refuse_question
+from ..pools.compile_pool import CompilePool
 from ..pools.jobs import CompileJob, message_of
+from ..pools.process_pool import OnQuestion, PoolOptions, ProcessPool, processors, refuse_question
 from ..pools.worker_process import PYTHON
 from .result import PreviewSide
 
@@ -21,10 +22,12 @@ COMPILATIONS = 4
 """Of one node at most: twice from each side."""
 
 
-class PreviewPool(CompilePool):
-    """Up to `size` processes that compile nodes from two sides of the code."""
+class PreviewPool:
+    """Previews from the processes of a pool, which compile nodes from two sides of the code; `compile_pool` has catalogs from them."""
 
-    COMMAND = (*PYTHON, "master.preview")
+    def __init__(self, processes: ProcessPool) -> None:
+        self.processes = processes
+        self.compile_pool = CompilePool(processes)
 
     @classmethod
     def of(
@@ -32,16 +35,14 @@ class PreviewPool(CompilePool):
     ) -> PreviewPool:
         """Return a pool as the settings describe the master's; `size` 0: as many processes as there are processors."""
         workers = size or processors()
-        return cls(
-            environments,
+        options = PoolOptions(
             size=workers,
             timeout=settings.compile_timeout * COMPILATIONS,
             memory=settings.compile_memory,
             queue=4 * workers,
             cache=settings.code_cache,
-            jobs=0,
-            on_question=on_question,
         )
+        return cls(ProcessPool(environments, options, command=(*PYTHON, "master.preview"), on_question=on_question))
 
     async def preview(self, job: CompileJob, sides: Sides, records: Path | None = None) -> Mapping[str, Any]:
         """
@@ -53,9 +54,8 @@ class PreviewPool(CompilePool):
         Raises:
             PuppetError: The code changed in between, or the process failed.
         """
-        options = {"sides": sides.data(), "each": self.timeout / COMPILATIONS, "records": str(records or "")}
-        question = {"ask": "preview", **message_of(job), **options}
-        answer = await self.ask(question, f"The preview of {job.certname}")
+        options = {"sides": sides.data(), "each": self.processes.timeout / COMPILATIONS, "records": str(records or "")}
+        answer = await self.processes.ask({"ask": "preview", **message_of(job), **options}, f"The preview of {job.certname}")
         outcome: Mapping[str, Any] = plainjson.loads_trusted(answer.body)
         if "aborted" in outcome:
             raise PuppetError(outcome["aborted"], hint="Preview again, when nothing is deployed at the same time.")

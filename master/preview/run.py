@@ -62,7 +62,7 @@ async def run_preview(
 
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(2 * pool.size, len(names))):
+            for _ in range(min(2 * pool.processes.options.size, len(names))):
                 group.create_task(work())
     except BaseExceptionGroup as errors:
         raise first_error(errors) from errors

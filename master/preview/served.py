@@ -14,7 +14,7 @@ from shared.indirector import Indirector
 from shared.settings import MasterSettings
 
 from ..endpoints.preview import PreviewQuestion
-from ..pools.compile_pool import OnQuestion
+from ..pools.process_pool import OnQuestion
 from ..puppetdb.client import PuppetDbClient
 from .nodes import PreviewNodes
 from .pool import PreviewPool, Sides
@@ -77,7 +77,7 @@ class PreviewService:
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-            await pool.close()
+            await pool.processes.close()
         yield last  # whoever has it may ask for the next preview at once: no process of this one is left
 
     def _sides(self, question: PreviewQuestion) -> Sides:

@@ -25,7 +25,6 @@ from language.syntax.checker import Diagnostic as Finding
 from language.values.core import ON_UNWRAP
 from shared.data import plainjson
 from shared.errors import PuppetError
-from shared.wire.deflated import DeflatedText
 
 from ..dependencies.answers import SideAnswers, are_equal, configuration
 from ..dependencies.recorded_environment import RecordedEnvironment
@@ -89,7 +88,7 @@ class PreviewWorker(CompileWorker):
         self._not_kept = ""  # why what catalogs depend on is not written
         self._findings: list[tuple[int, dict[str, Any]]] = []  # in files that were read for this node first
 
-    def answer(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> CompiledCatalog:
+    def answer(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> CompiledCatalog | bytes:
         """Return what differs for the node of a job, as JSON (see `PreviewResult.add`)."""
         if job["ask"] != "preview":
             return super().answer(job, log)
@@ -102,7 +101,7 @@ class PreviewWorker(CompileWorker):
         self._secrets.clear()
         token = ON_UNWRAP.set(self._secrets.add)
         try:
-            return CompiledCatalog(DeflatedText(plainjson.dumps(self._preview(job))))
+            return plainjson.dumps(self._preview(job))
         finally:
             ON_UNWRAP.reset(token)
 

@@ -15,7 +15,7 @@ from httpd.tls.trust import ServerTrust
 from shared.settings import MasterSettings
 
 from ..observability.health import COMPILING, Condition
-from ..pools.compile_pool import CompilePool
+from ..pools.process_pool import ProcessPool
 from .store_process import StoreProcess
 
 LEAST_FREE = 8 * 2**20  # bytes
@@ -23,11 +23,11 @@ LEAST_FILES = 16
 
 
 def conditions(
-    settings: MasterSettings, compile_pool: CompilePool, trust: Callable[[], ServerTrust], store: StoreProcess | None = None
+    settings: MasterSettings, processes: ProcessPool, trust: Callable[[], ServerTrust], store: StoreProcess | None = None
 ) -> Iterable[Condition]:
     """Yield the conditions for these settings; `trust` returns the revocation lists in force."""
-    yield Condition(CompilePool.CONDITION, "No catalog can be compiled", COMPILING, partial(_self_test, compile_pool))
-    yield Condition("revocation-lists", "The revocation list has ended", ("ca", *COMPILING), partial(_lists_in_force, trust))
+    yield Condition(ProcessPool.CONDITION, "No catalog can be compiled", COMPILING, _self_test(processes))
+    yield Condition("revocation-lists", "The revocation list has ended", ("ca", *COMPILING), _lists_in_force(trust))
     stores = {"yaml": settings.yamldir / "facts", "json": settings.server_datadir / "facts"}
     facts = stores.get(settings.facts_terminus or "yaml")
     if facts is not None:
@@ -43,9 +43,12 @@ def conditions(
         yield Condition("ca-folder", "The CA's folder cannot be written to", ("ca",), partial(_writable, *folders))
 
 
-async def _self_test(compile_pool: CompilePool) -> str:
-    await compile_pool.self_test()
-    return compile_pool.problem or ""
+def _self_test(processes: ProcessPool) -> Callable[[], Awaitable[str]]:
+    async def problem() -> str:
+        await processes.self_test()
+        return processes.problem or ""
+
+    return problem
 
 
 async def _lists_in_force(trust: Callable[[], ServerTrust]) -> str:

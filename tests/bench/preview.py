@@ -129,7 +129,7 @@ async def compile_for_agents(root: Path, nodes: int) -> None:
     try:
         await asyncio.gather(*(work() for _ in range(AT_ONCE)))
     finally:
-        await pool.close()
+        await pool.processes.close()
         writing.cancel()
         await asyncio.gather(writing, return_exceptions=True)
         await recorder.close()

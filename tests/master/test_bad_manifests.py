@@ -14,6 +14,7 @@ from environments.directories import Environments, EnvironmentSettings
 from master.pools.compile_pool import CompilePool
 from master.pools.jobs import CompileJob
 from shared.errors import PuppetError
+from tests.support.compile_jobs import compile_pool
 
 pytestmark = pytest.mark.slow
 
@@ -24,11 +25,11 @@ BIG = 256 * 2**20
 async def pool(root: Path, **limits: Any) -> AsyncIterator[CompilePool]:
     environments = Environments(EnvironmentSettings((str(root / "environments"),)))
     settings: dict[str, Any] = {"size": 1, "timeout": 2.0, "memory": BIG, "queue": 10, "cache": root / "cache"}
-    workers = CompilePool(environments, **{**settings, **limits})
+    workers = compile_pool(environments, **{**settings, **limits})
     try:
         yield workers
     finally:
-        await workers.close()
+        await workers.processes.close()
 
 
 def write(root: Path, name: str, content: str | bytes) -> Path:
@@ -103,10 +104,10 @@ async def test_the_same_process_goes_on(root: Path, what: str) -> None:
     async with pool(root, timeout=1.0) as workers:
         with pytest.raises(PuppetError):
             await workers(JOB)
-        before = {worker.process.pid for worker in workers._all}
+        before = {worker.process.pid for worker in workers.processes._all}
         write(root, "manifests/site.pp", "notify { 'well': }")
         await workers(JOB)
-        assert {worker.process.pid for worker in workers._all} == before
+        assert {worker.process.pid for worker in workers.processes._all} == before
 
 
 @pytest.mark.parametrize(

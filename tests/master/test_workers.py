@@ -19,13 +19,15 @@ import pytest
 from environments.directories import Environments, EnvironmentSettings
 from environments.store_questions import TOGETHER
 from master.pools import frames
-from master.pools.compile_pool import GRACE, CompilePool
+from master.pools.compile_pool import CompilePool
 from master.pools.compile_worker import Overtime, PuppetDbQuestions, deadline
 from master.pools.compiled_catalog import CompiledCatalog
 from master.pools.jobs import CompileJob, CompileLogEntry, DefinitionsQuery
+from master.pools.process_pool import GRACE
 from master.pools.worker_process import COMMAND, Worker
 from shared.data import plainjson
 from shared.errors import BadData, BadRequest, CompileError, NotFound, PuppetError, Unavailable
+from tests.support.compile_jobs import compile_pool
 from tests.support.waiting import turns, until, until_late
 
 pytestmark = pytest.mark.slow
@@ -38,11 +40,11 @@ async def pool(root: Path, manifest: str, **limits: Any) -> AsyncIterator[Compil
     (folder / "site.pp").write_text(manifest)
     environments = Environments(EnvironmentSettings((str(root / "environments"),)))
     settings: dict[str, Any] = {"size": 1, "timeout": 20.0, "memory": 2**30, "queue": 10, "cache": root / "cache"}
-    workers = CompilePool(environments, **{**settings, **limits})
+    workers = compile_pool(environments, **{**settings, **limits})
     try:
         yield workers
     finally:
-        await workers.close()
+        await workers.processes.close()
 
 
 def job(name: str = "n", **facts: Any) -> CompileJob:
@@ -75,11 +77,11 @@ async def test_an_error_keeps_its_place_and_the_worker_lives_on(tmp_path: Path) 
 async def paused(workers: CompilePool) -> tuple[int, asyncio.Task[CompiledCatalog]]:
     """A process that was stopped in the middle of a job, and who waits for the answer."""
     await workers(job())
-    (worker,) = workers._all
+    (worker,) = workers.processes._all
     os.kill(worker.process.pid, signal.SIGSTOP)
     await until(lambda: Path(f"/proc/{worker.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
     asked = asyncio.create_task(workers(job()))
-    await until(lambda: workers.busy == 1)
+    await until(lambda: workers.processes.busy == 1)
     return worker.process.pid, asked
 
 
@@ -90,7 +92,7 @@ async def test_R_20_a_worker_that_dies_is_replaced_and_its_job_done_by_another(t
         os.kill(pid, signal.SIGKILL)
         assert titles(await asked) == ["x"]
         assert titles(await workers(job())) == ["x"]
-        assert workers.ended == {"died": 1}
+        assert workers.processes.ended == {"died": 1}
     assert "ended with -9; another process is asked" in caplog.text
     assert answers == ["done"] * 3
 
@@ -127,7 +129,7 @@ async def test_R_20_a_job_that_kills_two_workers_is_not_given_to_a_third(tmp_pat
         place.write_text(DEADLY)
         with pytest.raises(PuppetError, match="ended with -9"):
             await workers(job())
-        assert workers.ended == {"died": 2}
+        assert workers.processes.ended == {"died": 2}
         (tmp_path / "environments/production/manifests/site.pp").write_text("notify { 'well': }")
         assert titles(await workers(job())) == ["well"]
     assert answers == ["died", "done"]
@@ -136,11 +138,11 @@ async def test_R_20_a_job_that_kills_two_workers_is_not_given_to_a_third(tmp_pat
 async def test_an_idle_worker_that_died_is_replaced_without_anyone_noticing(tmp_path: Path) -> None:
     async with pool(tmp_path, "notify { 'x': }") as workers:
         await workers(job())
-        (worker,) = workers._all
+        (worker,) = workers.processes._all
         os.kill(worker.process.pid, signal.SIGKILL)
         assert titles(await workers(job())) == ["x"]
         await worker.process.wait()
-        assert workers.ended == {"died": 1}
+        assert workers.processes.ended == {"died": 1}
 
 
 SHORT_LIVED = """
@@ -161,7 +163,7 @@ async def test_R_20_a_worker_that_dies_while_it_starts_is_replaced(tmp_path: Pat
 async def test_R_20_when_no_worker_can_be_started_the_caller_hears_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("master.pools.worker_process.COMMAND", ("/bin/false",))
     async with pool(tmp_path, "notify { 'x': }") as workers:
-        await workers.warm()
+        await workers.processes.warm()
         with pytest.raises(PuppetError, match="could not be started"):
             await workers(job())
 
@@ -170,11 +172,11 @@ async def test_a_worker_that_hangs_is_ended_and_its_job_is_not_repeated(tmp_path
     answers: list[str] = []
     async with pool(tmp_path, "notify { 'x': }", on_answer=lambda how, seconds: answers.append(how)) as workers:
         _, asked = await paused(workers)
-        await until_late(asked, workers.timeout + GRACE)
+        await until_late(asked, workers.processes.timeout + GRACE)
         with pytest.raises(CompileError, match="compile_timeout"):
             await asked
         assert titles(await workers(job())) == ["x"]
-        assert workers.ended == {"hung": 1}
+        assert workers.processes.ended == {"hung": 1}
     assert answers == ["done", "timeout", "done"]
 
 
@@ -183,23 +185,23 @@ async def test_a_worker_that_has_done_its_share_is_replaced(tmp_path: Path) -> N
         pids = []
         for _ in range(5):
             assert titles(await workers(job())) == ["x"]
-            pids += [worker.process.pid for worker in workers._all]
-        assert workers.ended == {"jobs": 2}
+            pids += [worker.process.pid for worker in workers.processes._all]
+        assert workers.processes.ended == {"jobs": 2}
     assert len(set(pids)) == 3
 
 
 async def test_a_worker_at_work_is_replaced_after_its_answer_when_all_are_renewed(tmp_path: Path) -> None:
     async with pool(tmp_path, "notify { 'x': }", size=2) as workers:
         await asyncio.gather(workers(job()), workers(job()))
-        old = {worker.process.pid for worker in workers._all}
+        old = {worker.process.pid for worker in workers.processes._all}
         asked = asyncio.create_task(workers(job()))
         await asyncio.sleep(0)
-        assert workers.busy == 1
-        workers.renew()
+        assert workers.processes.busy == 1
+        workers.processes.renew()
         assert titles(await asked) == ["x"]
-        assert workers.ended == {"reload": 2}
+        assert workers.processes.ended == {"reload": 2}
         assert titles(await workers(job())) == ["x"]
-        assert not old & {worker.process.pid for worker in workers._all}
+        assert not old & {worker.process.pid for worker in workers.processes._all}
 
 
 async def test_CMP_05_a_compile_that_takes_too_long_is_ended(tmp_path: Path) -> None:
@@ -220,7 +222,7 @@ async def test_CMP_05_a_compile_that_eats_memory_is_ended(tmp_path: Path) -> Non
         with pytest.raises(PuppetError, match="compile_memory"):
             await workers(job())
         # The last one was asked of a process that had answered before, so that it had one more chance.
-        assert workers.ended == {"memory": 3}
+        assert workers.processes.ended == {"memory": 3}
 
 
 async def test_beyond_the_queue_the_answer_is_not_now(tmp_path: Path) -> None:
@@ -275,7 +277,7 @@ async def test_an_environment_that_is_not_there_is_named(tmp_path: Path) -> None
 async def test_closing_leaves_no_process(tmp_path: Path) -> None:
     async with pool(tmp_path, "notify { 'x': }", size=2) as workers:
         await asyncio.gather(workers(job()), workers(job()))
-        processes = [worker.process for worker in workers._all]
+        processes = [worker.process for worker in workers.processes._all]
     assert len(processes) == 2 and all(process.returncode is not None for process in processes)
 
 
@@ -286,7 +288,7 @@ async def test_definitions_are_listed_by_the_same_processes(tmp_path: Path) -> N
         assert (await workers.definitions(DefinitionsQuery("production", name="b")))[0]["kind"] == "defined_type"
         with pytest.raises(BadRequest, match="Not the name"):
             await workers.definitions(DefinitionsQuery("production", name="../x"))
-        assert len(workers._all) == 1
+        assert len(workers.processes._all) == 1
 
 
 async def test_facts_that_are_nested_too_deeply_are_refused_and_the_process_goes_on(tmp_path: Path) -> None:
@@ -297,7 +299,7 @@ async def test_facts_that_are_nested_too_deeply_are_refused_and_the_process_goes
         with pytest.raises(BadData, match="nested too deeply"):
             await workers(job(deep=deep))
         assert titles(await workers(job())) == ["x"]
-        assert workers.ended == {}
+        assert workers.processes.ended == {}
 
 
 async def test_classes_and_modules_are_listed_by_the_same_processes(tmp_path: Path) -> None:
@@ -326,7 +328,7 @@ async def test_a_pattern_that_never_ends_costs_its_caller_only(tmp_path: Path) -
     async with pool(tmp_path, f"class {'a' * 60}b {{ }}", timeout=1.0) as workers:
         with pytest.raises(CompileError, match="The listing of production's resource types took longer"):
             await workers.definitions(DefinitionsQuery("production", pattern="^(a|aa)+$"))
-        workers.timeout = 20.0
+        workers.processes.timeout = 20.0
         assert len(await workers.definitions(DefinitionsQuery("production", pattern="^a+b$"))) == 1
 
 
@@ -354,12 +356,12 @@ async def test_without_memory_every_catalog_is_compiled(tmp_path: Path) -> None:
 async def test_PRS_03_a_frame_that_cannot_be_read_fails_its_job_and_no_process(tmp_path: Path) -> None:
     async with pool(tmp_path, "notify { 'x': }") as workers:
         assert titles(await workers(job())) == ["x"]
-        (process,) = workers._all
+        (process,) = workers.processes._all
         for number in (10**400, -(10**400)):
             with pytest.raises(BadRequest, match="cannot be read: A number is too long"):
                 await workers(job(x=number))
         assert titles(await workers(job())) == ["x"]
-        assert workers._all == {process} and not workers.ended
+        assert workers.processes._all == {process} and not workers.processes.ended
 
 
 ASKING = "$rows = puppetdb_query('nodes{}')\nnotify { \"${rows.length} rows\": }"
@@ -417,7 +419,7 @@ async def failure_in_vain(workers: CompilePool, job: CompileJob, store: SlowStor
     store.asked.clear()
     asked = asyncio.create_task(workers(job))
     await store.asked.wait()
-    await until_late(asked, workers.timeout)
+    await until_late(asked, workers.processes.timeout)
     with pytest.raises(CompileError, match="compile_timeout") as failed:
         await asked
     store.hangs = False
@@ -427,15 +429,15 @@ async def failure_in_vain(workers: CompilePool, job: CompileJob, store: SlowStor
 async def test_a_question_that_is_asked_again_and_takes_too_long_fails_its_job_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("master.pools.compile_pool.GRACE", 60)
+    monkeypatch.setattr("master.pools.process_pool.GRACE", 60)
     store = SlowStore()
     async with pool(tmp_path, ASKING, on_question=store.answer, memo=2**20) as workers:
         assert titles(await workers(job())) == ["0 rows"]
-        pids = {worker.process.pid for worker in workers._all}
+        pids = {worker.process.pid for worker in workers.processes._all}
         failed = await failure_in_vain(workers, job(), store)
         assert "PuppetDB" in str(failed) + failed.hint
         assert titles(await workers(job())) == ["0 rows"]
-        assert {worker.process.pid for worker in workers._all} == pids
+        assert {worker.process.pid for worker in workers.processes._all} == pids
 
 
 async def test_a_question_that_fails_fails_its_job_only(tmp_path: Path) -> None:
@@ -445,22 +447,22 @@ async def test_a_question_that_fails_fails_its_job_only(tmp_path: Path) -> None:
     async with pool(tmp_path, f"if $ask {{ {ASKING} }} else {{ notify {{ 'x': }} }}", on_question=answer) as workers:
         with pytest.raises(CompileError, match=r"Failed to execute it \(file: .*site.pp, line: 1, column: \d+\)"):
             await workers(job(ask=True))
-        pids = {worker.process.pid for worker in workers._all}
+        pids = {worker.process.pid for worker in workers.processes._all}
         assert titles(await workers(job())) == ["x"]
-        assert {worker.process.pid for worker in workers._all} == pids
+        assert {worker.process.pid for worker in workers.processes._all} == pids
 
 
 async def test_a_question_that_takes_too_long_is_an_error_at_its_place_and_its_answer_reaches_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("master.pools.compile_pool.GRACE", 60)
+    monkeypatch.setattr("master.pools.process_pool.GRACE", 60)
     store = SlowStore()
     async with pool(tmp_path, f"if $ask {{ {ASKING} }} else {{ notify {{ 'x': }} }}", on_question=store.answer) as workers:
         failed = await failure_in_vain(workers, job(ask=True), store)
         assert failed.where is not None and failed.where.line == 1
-        pids = {worker.process.pid for worker in workers._all}
+        pids = {worker.process.pid for worker in workers.processes._all}
         assert titles(await workers(job())) == ["x"]
-        assert {worker.process.pid for worker in workers._all} == pids
+        assert {worker.process.pid for worker in workers.processes._all} == pids
 
 
 OUT_OF_STEP = """
@@ -491,10 +493,10 @@ async def test_CMP_09_a_process_that_answers_anything_but_its_job_is_ended_and_t
     code = OUT_OF_STEP.replace("ANSWER", answer)
     monkeypatch.setattr("master.pools.worker_process.COMMAND", (sys.executable, "-c", code))
     async with pool(tmp_path, "notify { $trusted['certname']: }") as workers:
-        await workers.warm()
+        await workers.processes.warm()
         monkeypatch.setattr("master.pools.worker_process.COMMAND", COMMAND)
         assert titles(await workers(job("second"))) == ["second"]
-        assert workers.ended == {"died": 1}
+        assert workers.processes.ended == {"died": 1}
     assert reason in caplog.text and "another process is asked" in caplog.text
 
 
@@ -533,7 +535,7 @@ async def test_a_process_that_nobody_waits_for_any_more_ends_with_the_pool(tmp_p
     monkeypatch.setattr("master.pools.worker_process.COMMAND", (sys.executable, "-c", SPEECHLESS, str(told)))
     async with pool(tmp_path, "") as workers:
         asked = asyncio.create_task(workers(job()))
-        await until(lambda: workers.ended == {"died": 1})  # the pool waits for its end now
+        await until(lambda: workers.processes.ended == {"died": 1})  # the pool waits for its end now
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asked
@@ -579,7 +581,7 @@ async def test_a_process_that_is_not_there_yet_ends_with_the_pool_too(tmp_path: 
     async with pool(tmp_path, "") as workers:
         asked = asyncio.create_task(workers(job()))
         await is_started.wait()
-        closing = asyncio.create_task(workers.close())
+        closing = asyncio.create_task(workers.processes.close())
         await turns(20)
         assert not closing.done()
         may_go_on.set()

@@ -16,6 +16,7 @@ from master.pools.compile_pool import CompilePool
 from master.pools.compiled_catalog import CompiledCatalog
 from master.pools.jobs import CompileJob
 from shared.errors import CompileError, PuppetError
+from tests.support.compile_jobs import compile_pool
 
 pytestmark = pytest.mark.slow
 
@@ -27,11 +28,11 @@ async def pool(
     folders = (str(root / "environments"),)
     settings = EnvironmentSettings(folders, environment_timeout=environment_timeout, pattern_timeout=pattern_timeout)
     given: dict[str, Any] = {"size": 1, "timeout": 20.0, "memory": 2**28, "queue": 10, "cache": root / "cache"}
-    workers = CompilePool(Environments(settings), **{**given, **limits})
+    workers = compile_pool(Environments(settings), **{**given, **limits})
     try:
         yield workers
     finally:
-        await workers.close()
+        await workers.processes.close()
 
 
 def job(environment: str = "production", name: str = "node1", **facts: str) -> CompileJob:
@@ -94,9 +95,9 @@ async def test_PAT_01_a_pattern_that_tries_for_ever_is_named_with_its_place(tmp_
         if line:
             assert f"site.pp, line: {line if line > 0 else ''}" in str(caught.value)
         assert LONG not in str(caught.value)
-        before = {worker.process.pid for worker in workers._all}
+        before = {worker.process.pid for worker in workers.processes._all}
         assert titles(await workers(job())) == ["well"]
-        assert {worker.process.pid for worker in workers._all} == before
+        assert {worker.process.pid for worker in workers.processes._all} == before
 
 
 @pytest.mark.parametrize("what", ["a match", "a substitution", "a type"])
@@ -105,7 +106,7 @@ async def test_CMP_04_a_pattern_that_tries_for_ever_costs_its_own_compile_only(t
     line = RUNAWAYS[what][1]
     async with pool(tmp_path, pattern_timeout=60.0, size=2, timeout=1.0) as workers:
         await asyncio.gather(workers(job()), workers(job()))  # both processes are there
-        before = {worker.process.pid for worker in workers._all}
+        before = {worker.process.pid for worker in workers.processes._all}
         runaway = asyncio.create_task(workers(runaway_job))
         done = 0
         while not runaway.done():
@@ -116,7 +117,7 @@ async def test_CMP_04_a_pattern_that_tries_for_ever_costs_its_own_compile_only(t
             await runaway
         assert f"site.pp, line: {line if line > 0 else ''}" in str(caught.value)
         assert titles(await workers(job())) == ["well"]
-        assert {worker.process.pid for worker in workers._all} == before
+        assert {worker.process.pid for worker in workers.processes._all} == before
 
 
 # --- code that is deployed while a catalog is compiled

@@ -96,7 +96,7 @@ async def test_PRS_02_data_of_a_site_that_cannot_be_read_names_its_file_and_ends
     else:
         assert answer.status == 500 and "data/common.yaml" in answer.text, answer
         assert value in (TYPED["a set"], TYPED["octets"]) or "line 2" in answer.text or "unspecified class" in answer.text, answer
-    assert not wired.master.compile_pool.ended
+    assert not wired.master.compile_pool.processes.ended
 
 
 @pytest.mark.parametrize("text", ["version: !!int abc\n", "version: " + "9" * 401, "version: 5\nhierarchy: [{name: !!float x, path: a}]\n"])
@@ -107,7 +107,7 @@ async def test_PRS_02_a_hiera_yaml_that_cannot_be_read_is_named(wired: WiredSite
     (environment / "manifests/site.pp").write_text("notify { \"${lookup('a')}\": }")
     answer = await wired.catalog(client, "agent1", {"colour": "blue"})
     assert answer.status == 500 and "hiera.yaml" in answer.text, answer
-    assert not wired.master.compile_pool.ended
+    assert not wired.master.compile_pool.processes.ended
 
 
 @pytest.mark.parametrize("number", ["9" * 401, "-" + "9" * 400])
@@ -122,7 +122,7 @@ async def test_PRS_03_what_was_accepted_compiles_and_what_is_not_is_refused_each
     for _ in range(2):  # from what is stored
         again = await client.ask("POST", "/puppet/v3/catalog/agent1?environment=production", b"", Content_Type=FORM)
         assert again.status == 200, again
-    assert not wired.master.compile_pool.ended
+    assert not wired.master.compile_pool.processes.ended
 
 
 async def test_PRS_07_large_facts_are_compiled_stored_and_read_back_as_they_are(wired: WiredSite) -> None:

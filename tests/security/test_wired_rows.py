@@ -246,7 +246,7 @@ async def test_R_43_a_master_that_cannot_compile_says_so_and_when_it_can_again(w
     assert (await wired.catalog(client, "agent1", {})).status == 200
     assert (await client.ask("GET", "/status/v1/simple")).text == "running"
     monkeypatch.setattr("master.pools.worker_process.COMMAND", ("/bin/false",))
-    wired.master.compile_pool.renew()  # those that run have opened it already
+    wired.master.compile_pool.processes.renew()  # those that run have opened it already
     assert (await wired.catalog(client, "agent1", {"colour": "red"})).status == 500
     for path in ("/status/v1/simple", "/status/v1/simple/server", "/status/v1/simple/master"):
         answer = await client.ask("GET", path)
@@ -260,7 +260,7 @@ async def test_R_43_a_master_that_cannot_compile_says_so_and_when_it_can_again(w
     assert str(wired.root) not in answer.text
     for _ in range(20):  # statuses are read, not found out
         await client.ask("GET", "/status/v1/simple")
-    assert wired.master.compile_pool.alive == 0
+    assert wired.master.compile_pool.processes.alive == 0
     await health.check(compiling)
     assert health.state("server") == "error"
     monkeypatch.undo()
@@ -276,7 +276,7 @@ async def test_R_44_a_code_cache_that_cannot_be_used_costs_one_warning_and_no_an
     assert (await wired.catalog(client, "agent1", {})).status == 200
     wired.settings.code_cache.chmod(0o755)
     for number in range(3):
-        wired.master.compile_pool.renew()
+        wired.master.compile_pool.processes.renew()
         assert (await wired.catalog(client, "agent1", {"colour": str(number)})).status == 200
     (warning,) = [each.getMessage() for each in caplog.records if "code_cache" in each.getMessage()]
     assert f"belongs to {getpass.getuser()}, with mode 0755" in warning and f"rm -rf {wired.settings.code_cache}" in warning

@@ -18,6 +18,7 @@ from master.pools.compile_pool import CompilePool
 from master.pools.jobs import CompileJob
 from shared.errors import CompileError
 from tests.environments.ruby.site import PROGRAM
+from tests.support.compile_jobs import compile_pool
 from tests.support.needs import needs_ruby
 from tests.support.waiting import until
 
@@ -35,11 +36,11 @@ async def pool(root: Path, **limits: Any) -> AsyncIterator[CompilePool]:
     (folder / "site.pp").write_text(f"notify {{ inline_template('{TEMPLATE}'): }}")
     environments = Environments(EnvironmentSettings((str(root / "environments"),), ruby=PROGRAM))
     settings: dict[str, Any] = {"size": 1, "timeout": 20.0, "memory": 2**30, "queue": 10, "cache": root / "cache", "memo": 2**20}
-    workers = CompilePool(environments, **{**settings, **limits})
+    workers = compile_pool(environments, **{**settings, **limits})
     try:
         yield workers
     finally:
-        await workers.close()
+        await workers.processes.close()
 
 
 async def process_of_ruby(workers: CompilePool, **facts: Any) -> int:
@@ -61,12 +62,12 @@ async def test_one_process_of_ruby_serves_all_catalogs_and_ends_with_the_worker(
 
 async def test_compile_timeout_ends_ruby_and_names_the_place(tmp_path: Path) -> None:
     async with pool(tmp_path) as workers:
-        pid, usual = await process_of_ruby(workers), workers.timeout
-        workers.timeout = 1.0
+        pid, usual = await process_of_ruby(workers), workers.processes.timeout
+        workers.processes.timeout = 1.0
         with pytest.raises(CompileError, match=r"took longer than compile_timeout \(1 seconds\).*site\.pp, line: 1"):
             await process_of_ruby(workers, hang=str(tmp_path / "hangs"))
         await ended(pid)
-        workers.timeout = usual
+        workers.processes.timeout = usual
         assert await process_of_ruby(workers) != pid
 
 
@@ -81,7 +82,7 @@ async def test_ruby_ends_with_a_worker_that_was_killed_even_in_an_endless_loop(t
         pid = await process_of_ruby(workers)
         asked = asyncio.create_task(process_of_ruby(workers, hang=str(tmp_path / "hangs")))
         await until((tmp_path / "hangs").exists)
-        (worker,) = workers._all
+        (worker,) = workers.processes._all
         os.kill(worker.process.pid, signal.SIGKILL)
         await ended(pid)
         asked.cancel()

@@ -40,7 +40,7 @@ from tests.support.examples import examples
 def previewed(worker: PreviewWorker, roots: tuple[Path, Path], name: str, role: str, records: str = "") -> dict[str, Any]:
     sides = {"environment": "production", "roots": [str(root) for root in roots]}
     job = {"ask": "preview", "sides": sides, "each": 60, "records": records, **node(name, role)}
-    outcome: dict[str, Any] = json.loads(worker.answer(job, lambda entry: None).body)
+    outcome: dict[str, Any] = json.loads(worker.answer(job, lambda entry: None))
     return outcome
 
 

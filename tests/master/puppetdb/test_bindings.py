@@ -10,11 +10,11 @@ import pytest
 from environments.directories import Environments
 from environments.settings import environment_settings
 from master.bindings import bind
-from master.pools.compile_pool import CompilePool
 from master.puppetdb.termini import PuppetDbCatalogs, PuppetDbFacts, PuppetDbNodes
 from shared.errors import ConfigError
 from shared.indirector import Indirector
 from shared.settings import Conf, MasterSettings, load
+from tests.support.compile_jobs import compile_pool
 
 FACTS = "master: {facts: {terminus: puppetdb, cache: yaml}}"
 
@@ -25,7 +25,7 @@ def bound(root: Path, routes: str = "", **flags: str) -> Indirector:
         (root / "routes.yaml").write_text(routes)
     settings = load(MasterSettings, section="master", flags={"confdir": str(root), "vardir": str(root), **flags}, conf=Conf())
     environments = Environments(environment_settings(settings))
-    pool = CompilePool(environments, size=1, timeout=1, memory=1, queue=1, cache=None)
+    pool = compile_pool(environments, size=1, timeout=1, memory=1, queue=1, cache=None)
     return bind(settings, environments, pool, None)
 
 
