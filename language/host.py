@@ -223,12 +223,12 @@ class LookupMethods(InstanceMethods):
 class RubyRuntime(Protocol):
     """The seam for what modules have in Ruby: ERB templates and functions."""
 
-    def erb(self, scope: Any, text: str, name: str | None, file: str | None, answers: Sequence[tuple[str, Any]] = ()) -> str:
+    def erb(self, scope: Any, text: str, name: str | None, file: str | None, answers: Sequence[Any] = ()) -> str:
         """
         Return the text of a template, as `scope` sees it; without `name` it was given as text.
 
         Args:
-            answers: what the first functions that the template calls return, by their names; they have been called already.
+            answers: what the first functions that the template calls return; they have been called already.
         """
 
     def has_set(self, value: Any) -> bool:
@@ -240,14 +240,6 @@ class RubyRuntime(Protocol):
 
         Args:
             impurity: what it may read besides what it is given, and the line; None: nothing.
-        """
-
-    def call(self, name: str, source: Source, scope: Any, index: int, args: Sequence[Any], answers: Sequence[tuple[str, Any]]) -> Any:
-        """
-        Return what the dispatch `index` of the function of that name that a file defines returns.
-
-        Args:
-            answers: what the first functions that it calls return; they have been called already.
         """
 
 

@@ -244,7 +244,7 @@ HIDDEN = {
     "language/functions/__init__.py": "module authors import the API of functions from here, without the functions themselves",
     "language/functions/stdlib/": "the functions of stdlib are loaded when a manifest first calls one",
     "language/loading/erb_templates.py": "a process that finds its templates in the cache does not load what translates them",
-    "language/loading/ruby_functions.py": "the same for functions in Ruby",
+    "language/loading/ruby_functions.py": "the same for what judges functions in Ruby",
     "master/pools/parse_worker.py": "few sites ask for catalogs of facts in the request",
     "master/process.py": "the account is left and the pid file written before the server is loaded",
     "store/process/listeners.py": "a store without TLS does not load certificates and cryptography, which take 10 MB",

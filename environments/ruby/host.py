@@ -77,7 +77,7 @@ class RubyHost:
         self._functions: dict[tuple[str, str | None, str], int] = {}
         self._loaded: set[int] = set()  # numbers of the templates and functions that the child has
         self._numbers = 0
-        self._answers: deque[tuple[str, Any]] = deque()  # of functions that the template has called before Ruby renders it
+        self._answers: deque[Any] = deque()  # of functions that the template has called before Ruby renders it
         self._asked_at = 0  # when the outermost of the running questions was asked
         self._scopes: list[Any] = []  # the scopes of the running questions, innermost last
         self._ruby_objects: dict[int, tuple[Value, int]] = {}  # by identity: values that Ruby set, and its numbers for its own objects
@@ -91,7 +91,7 @@ class RubyHost:
 
     # --- templates ---
 
-    def erb(self, scope: Scope, text: str, name: str | None, file: str | None, answers: Sequence[tuple[str, Any]] = ()) -> str:
+    def erb(self, scope: Scope, text: str, name: str | None, file: str | None, answers: Sequence[Any] = ()) -> str:
         """
         Return the rendered text of a template.
 
@@ -137,44 +137,6 @@ class RubyHost:
 
     # --- functions ---
 
-    def call(
-        self, name: str, source: Source, scope: Any, index: int, args: Sequence[Any], answers: Sequence[tuple[str, Any]] = ()
-    ) -> Value:
-        """
-        Return the result of the dispatch `index` of a file's function.
-
-        Args:
-            answers: the results of the first functions that it calls; they have been called already.
-        """
-        return self._call(self._function_number(name, source), name, source, scope, index, args, None, answers)
-
-    def _function_number(self, name: str, source: Source) -> int:
-        number = self._functions.get((name, source.file, source.text))
-        if number is None:
-            self._numbers += 1
-            number = self._functions[name, source.file, source.text] = self._numbers
-        return number
-
-    def _call(
-        self,
-        number: int,
-        name: str,
-        source: Source,
-        scope: Any,
-        index: int,
-        args: Sequence[Value | OldApiReference],
-        block: Closure | None,
-        answers: Sequence[tuple[str, Any]] = (),
-    ) -> Value:
-        try:
-            self._load(scope, number, "load", name, source.text, source.file)
-            self._answers = deque(answers)
-            value: Value = self._ask(scope, "call", number, index, list(args), block)
-            return value
-        except _RubyError as error:
-            self._refuse_lacking(error, f"The function '{name}'")
-            raise EvaluationError(error.message, hint=f"Raised in Ruby: {error.location}") from error
-
     def function(self, name: str, source: Source, impurity: tuple[str, int] | None = None) -> Function:
         """
         Return the function that a file defines.
@@ -185,12 +147,23 @@ class RubyHost:
         Raises:
             EvaluationError: it defines none, or cannot be read.
         """
-        number = self._function_number(name, source)
+        number = self._functions.get((name, source.file, source.text))
+        if number is None:
+            self._numbers += 1
+            number = self._functions[name, source.file, source.text] = self._numbers
 
         def call(context: Context, index: int, args: Sequence[Value | OldApiReference], block: Closure | None) -> Value:
             if impurity is not None:
                 context.mark_uncacheable(impurity[0], Location(source.file, impurity[1]))
-            return self._call(number, name, source, context, index, args, block)
+            scope: Any = context
+            try:
+                self._load(scope, number, "load", name, source.text, source.file)
+                self._answers.clear()
+                value: Value = self._ask(scope, "call", number, index, list(args), block)
+                return value
+            except _RubyError as error:
+                self._refuse_lacking(error, f"The function '{name}'")
+                raise EvaluationError(error.message, hint=f"Raised in Ruby: {error.location}") from error
 
         try:
             self._loaded.discard(number)
@@ -412,9 +385,7 @@ class RubyHost:
 
     def _on_call(self, scope: Scope, name: str, args: list[Value], block: Closure | None) -> Value:
         if self._answers:
-            value: Value = self._answers.popleft()[1]
-            if isinstance(value, PuppetError):
-                raise value
+            value: Value = self._answers.popleft()
             return value
         return scope.call_function(name, args, block)
 
@@ -429,10 +400,7 @@ class RubyHost:
         return value
 
     def _on_log(self, scope: Scope, level: str, text: str) -> None:
-        if self._answers:  # a translated function has logged it
-            self._answers.popleft()
-        else:
-            scope.log(level, text)
+        scope.log(level, text)
 
     def _on_warn_once(self, scope: Scope, kind: str, key: str, text: str) -> None:
         scope.warn_once(kind, key, text)

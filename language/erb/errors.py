@@ -1,4 +1,4 @@
-"""The exceptions that end the translation of a template or function, or the run of a translated one."""
+"""What ends the translation of a template, and what ends the run of a translated one."""
 
 from __future__ import annotations
 
@@ -24,13 +24,4 @@ class Doubt(RubyStop):
 
 
 class RubyError(RubyStop):
-    """
-    Ruby raises an error at this place; the message is Ruby's in most cases, and has the sense of Ruby's in all.
-
-    Attributes:
-        kind: the name of its class; '' when that is not certain.
-    """
-
-    def __init__(self, message: str, kind: str = "") -> None:
-        super().__init__(message)
-        self.kind = kind
+    """Ruby raises an error at this place; the message is Ruby's in most cases, and has the sense of Ruby's in all."""

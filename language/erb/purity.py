@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from . import methods
 from .errors import Refusal
 from .grammar import syntax_tree
-from .reading.function_calls import LIBRARIES
 from .reading.ruby_versions import ruby_version_answer
 from .reading.scanner import OUTPUT, TEXT, TemplateProgram, scan
-from .runtime.library import ERRORS
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -94,15 +92,24 @@ _CONSTANT_METHODS: dict[str, frozenset[str]] = {
         **{f"Digest::{algorithm}": "hexdigest digest base64digest" for algorithm in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")},
     }.items()
 }
+_ERRORS = frozenset(
+    (
+        "ArgumentError", "IPAddr::AddressFamilyError", "IPAddr::Error", "IPAddr::InvalidAddressError", "IPAddr::InvalidPrefixError",
+        "IndexError", "JSON::ParserError", "KeyError", "NameError", "NoMethodError", "Puppet::DevError", "Puppet::Error",
+        "Puppet::ParseError", "RuntimeError", "SocketError", "StandardError", "TypeError", "URI::InvalidURIError",
+    )
+)  # fmt: skip
 _CONSTANTS = (
     methods.CLASSES
-    | ERRORS
-    | frozenset(("JSON::ParserError", "JSON", "URI::InvalidURIError", "BasicObject", "Comparable", "Enumerable", "Proc", "Rational"))
-    | frozenset(("Float::INFINITY", "Float::NAN", "Regexp::IGNORECASE", "Regexp::MULTILINE", "Regexp::EXTENDED", "SocketError"))
+    | _ERRORS
+    | frozenset(("JSON", "BasicObject", "Comparable", "Enumerable", "Proc", "Rational"))
+    | frozenset(("Float::INFINITY", "Float::NAN", "Regexp::IGNORECASE", "Regexp::MULTILINE", "Regexp::EXTENDED"))
     | frozenset(_CONSTANT_METHODS)
 ) - {"BasicObject", "CGI", "File", "IPAddr", "Puppet"}
 """Constants that may be values of variables: whatever listed method is called on one reads nothing, which `File.exist?` would."""
-_REQUIRED = LIBRARIES | {"shellwords", "yaml"}
+_REQUIRED = frozenset(
+    ("base64", "cgi", "digest", "digest/md5", "digest/sha1", "digest/sha2", "erb", "ipaddr", "json", "set", "shellwords", "uri", "yaml")
+)
 _KERNEL = frozenset(_KERNEL_WORDS.split())
 """Methods that any code may call without a receiver: a variable of such a name is not told from a call of it."""
 _BY_NAME = frozenset(("inject", "reduce"))
@@ -228,7 +235,7 @@ class _Search:
         ):
             return None  # judged with its call
         if name in self.variables:
-            return None if name not in _KERNEL or self._is_parameter(node, name) else ""
+            return None if name not in _KERNEL or self._is_parameter(node, name) or self._is_assigned(node, name) else ""
         return None if name in self.own_methods or name in _PLAIN_CALLS else ""
 
     def _is_parameter(self, node: Node, name: str) -> bool:
@@ -239,6 +246,20 @@ class _Search:
             if parameters is not None and any(self._text(child) == name for child in _walk(parameters) if child.type == "identifier"):
                 return True
             current = current.parent if current.type != "method" else None
+        return False
+
+    def _is_assigned(self, node: Node, name: str) -> bool:
+        """Return whether a name is that of a variable of the same method that a statement before has assigned, or that this one assigns."""
+        current: Node | None = node
+        while current is not None and current.type != "method":
+            statement: Node | None = current
+            while statement is not None:
+                left = statement.child_by_field_name("left") if statement.type == "assignment" else None
+                targets = [] if left is None else left.named_children if left.type == "left_assignment_list" else [left]
+                if any(self._text(target) == name and (statement != current or target == node) for target in targets):
+                    return True
+                statement = statement.prev_named_sibling
+            current = current.parent
         return False
 
     def _is_unused(self, variable: Node) -> bool:

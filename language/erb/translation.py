@@ -8,11 +8,9 @@ from ..syntax.source import Source
 from . import nodes as n
 from .errors import Refusal
 from .grammar import syntax_tree
-from .reading.functions import read_function
 from .reading.node_reader import named
 from .reading.scanner import scan
 from .reading.templates import Reader
-from .writing.functions import function_code
 from .writing.templates import template_code
 
 
@@ -47,17 +45,3 @@ def read_template(template: str) -> tuple[n.Body, tuple[str, ...]]:
     if root.has_error:
         raise Refusal("what the grammar of Ruby does not know", reader.error_offset(root))
     return body, tuple(reader.variables.current.own)
-
-
-def translate_function(name: str, source: Source) -> CodeType:
-    """
-    Return the code of the function `name` that a file defines; see `function_code`.
-
-    Raises:
-        Refusal: the file has a construct that is not translated.
-    """
-    tree = read_function(name, source.text)
-    try:
-        return function_code(tree, source)
-    except RecursionError:
-        raise Refusal("expressions that are nested too deeply", 0) from None

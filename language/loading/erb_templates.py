@@ -71,7 +71,7 @@ def _ready(unit: Unit, source: Source) -> ErbTemplate:
     """Return a template whose code has been run."""
     if not unit.parts:
         _, reason, line, _, _ = unit.warnings[0]
-        return ErbTemplate(None, reason, line or 0, impurity_of(unit))
+        return ErbTemplate(None, reason, line or 0, stored_impurity(unit.warnings[1:]))
     names: dict[str, Any] = {**NAMES, "__builtins__": {}, TEMPLATE: source.file}
     exec(unit.code(0, "body", source), names)  # noqa: S102 -- code that this compiler made of a template
     return ErbTemplate(names["_body"])
@@ -86,32 +86,25 @@ def _translated(source: Source) -> Unit:
     try:
         return Unit([], parts={(0, "body"): translate(source)})
     except Refusal as refusal:
-        return refused_unit(refusal, source, template_impurity(source.text))
+        reason: StoredWarning = ("warning", refusal.reason, source.line(refusal.at), None, False)
+        return Unit([], warnings=(reason, *impurity_warnings(template_impurity(source.text))))
 
 
-def refused_unit(refusal: Refusal, source: Source, impurity: StoredImpurity | None) -> Unit:
-    """Return the unit of code that only Ruby can run."""
-    warnings: list[StoredWarning] = [("warning", refusal.reason, source.line(refusal.at), None, False)]
-    if impurity is not None:
-        warnings.append(("warning", impurity[0], impurity[1], None, False))
-    return Unit([], warnings=tuple(warnings))
+def impurity_warnings(impurity: StoredImpurity | None) -> tuple[StoredWarning, ...]:
+    """Return what a unit stores of an impurity."""
+    return () if impurity is None else (("warning", impurity[0], impurity[1], None, False),)
 
 
-def impurity_of(unit: Unit) -> StoredImpurity | None:
-    """Return the inputs that the code of a refused unit may read in addition to its arguments."""
-    return (unit.warnings[1][1], unit.warnings[1][2] or 0) if len(unit.warnings) > 1 else None
+def stored_impurity(warnings: tuple[StoredWarning, ...]) -> StoredImpurity | None:
+    """Return the impurity that `impurity_warnings` stored."""
+    return (warnings[0][1], warnings[0][2] or 0) if warnings else None
 
 
 def template_line(traceback: TracebackType | None) -> int:
     """Return the line of a template at which an exception was raised; 0 when it was not in a template."""
-    return line_within(traceback, TEMPLATE)
-
-
-def line_within(traceback: TracebackType | None, mark: str) -> int:
-    """Return the line, in code whose globals have `mark`, at which an exception was raised; 0 when it was not in such code."""
     line = 0
     while traceback is not None:
-        if mark in traceback.tb_frame.f_globals:
+        if TEMPLATE in traceback.tb_frame.f_globals:
             line = traceback.tb_lineno
         traceback = traceback.tb_next
     return line

@@ -157,7 +157,7 @@ class MasterSettings(StoreSettings):
     )
     native_templates: Flag = setting(
         True,
-        doc="Run ERB templates and functions in Ruby as Python where all of their Ruby can be translated exactly; false: Ruby runs all.",
+        doc="Run ERB templates as Python where all of their Ruby can be translated exactly; false: Ruby runs all.",
     )
     ruby_timeout: Duration = setting("1m", gt=0, doc="Seconds that Ruby may be silent while a template or function runs.")
     ruby_answer: Size = setting("64MiB", gt=0, doc="Bytes of one template's text, or of one value that a function in Ruby gives.")

@@ -46,7 +46,7 @@ from language.syntax.parser import parse
 from language.syntax.source import Source
 from shared.errors import PuppetError
 from shared.types import builtin_types
-from tests.modules.templates import refused_functions, refused_templates, section
+from tests.modules.templates import impure_functions, refused_templates, section
 from tests.twins.use import read_uses
 
 HERE = Path(__file__).parent
@@ -105,7 +105,7 @@ class Remembered:
         self._ruby = ruby
         self.asked: dict[str, None] = {}
 
-    def erb(self, scope: Any, text: str, name: str | None, file: str | None, answers: Sequence[tuple[str, Any]] = ()) -> str:
+    def erb(self, scope: Any, text: str, name: str | None, file: str | None, answers: Sequence[Any] = ()) -> str:
         self.asked[name or "inline_template"] = None
         return str(self._ruby.erb(scope, text, name, file, answers))
 
@@ -115,10 +115,6 @@ class Remembered:
     def function(self, name: str, source: Source, impurity: tuple[str, int] | None = None) -> Any:
         self.asked[f"{name}()"] = None
         return self._ruby.function(name, source, impurity)
-
-    def call(self, name: str, source: Source, *rest: Any) -> Any:
-        self.asked[f"{name}()"] = None
-        return self._ruby.call(name, source, *rest)
 
 
 class RememberingWorld(DirectoryEnvironment):
@@ -358,7 +354,7 @@ def document(results: Sequence[Result], parse_line: str, dump_line: str, applied
         "take none.",
         "",
         *APPLIED,
-        *section(*refused_templates(MODULES), *refused_functions(MODULES)),
+        *section(*refused_templates(MODULES), *impure_functions(MODULES)),
         *types_section(results, applied),
         "## Modules",
         "",

@@ -1,5 +1,5 @@
 """
-Counts which ERB templates and functions in Ruby of Debian's modules are translated, and says why the others are not.
+Counts which ERB templates of Debian's modules are translated and which functions in Ruby read nothing else, and says why the others do not.
 
     python -m tests.modules.templates [--modules FOLDER]          what needs Ruby, with line and reason
     python -m tests.modules.templates [--modules FOLDER] --write  the same in docs/modules.md
@@ -16,17 +16,17 @@ from pathlib import Path
 
 from language.codegen.codecache import CodeCache
 from language.loading.erb_templates import ErbTemplates, StoredImpurity
-from language.loading.ruby_functions import translated_function
+from language.loading.ruby_functions import impurity_of_function
 from language.syntax.source import Source
 
 ROOT = Path(__file__).parent.parent.parent
 MODULES = Path("/usr/share/puppet/modules")
-BEGIN, END = "## Templates", "## Modules"
+BEGIN, END = "## Templates", "## Types in Ruby"
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A template or function that needs Ruby; `impurity` is what has its catalogs compiled each time."""
+    """A template that needs Ruby; `impurity` is what has its catalogs compiled each time."""
 
     name: str
     line: int
@@ -34,8 +34,11 @@ class Refused:
     impurity: StoredImpurity | None
 
     def row(self) -> str:
-        each_time = f"line {self.impurity[1]}: {self.impurity[0]}" if self.impurity is not None else ""
-        return "| " + " | ".join([self.name, str(self.line), _cell(self.reason), _cell(each_time)]) + " |"
+        return "| " + " | ".join([self.name, str(self.line), _cell(self.reason), _cell(_shown(self.impurity))]) + " |"
+
+
+def _shown(impurity: StoredImpurity | None) -> str:
+    return f"line {impurity[1]}: {impurity[0]}" if impurity is not None else ""
 
 
 def _cell(text: str) -> str:
@@ -60,8 +63,8 @@ def refused_templates(modules: Path) -> tuple[int, list[Refused]]:
     return len(paths), refused
 
 
-def refused_functions(modules: Path) -> tuple[int, list[Refused]]:
-    """Return how many functions in Ruby the modules below a folder have, those of stdlib left out, and those that need Ruby."""
+def impure_functions(modules: Path) -> tuple[int, dict[str, StoredImpurity]]:
+    """Return how many functions in Ruby the modules below a folder have, those of stdlib left out, and what may give something else."""
     functions: dict[Path, str] = {}
     for module in sorted(modules.iterdir()):
         if module.name == "stdlib":  # whose functions are part of the compiler
@@ -69,19 +72,18 @@ def refused_functions(modules: Path) -> tuple[int, list[Refused]]:
         for folder in ("lib/puppet/functions", "lib/puppet/parser/functions"):
             for path in sorted((module / folder).rglob("*.rb")):
                 functions.setdefault(path.resolve(), str(path.relative_to(module / folder)).removesuffix(".rb").replace("/", "::"))
-    refused: list[Refused] = []
+    impure: dict[str, StoredImpurity] = {}
     for path, name in functions.items():
         source = Source(path.read_text("utf-8", "surrogateescape"), str(path))
-        translated = translated_function(name, source, CodeCache())
-        if not translated.methods:
-            refused.append(Refused(f"{name}()", translated.line, translated.reason, translated.impurity))
-    return len(functions), sorted(refused, key=lambda each: each.name)
+        impurity = impurity_of_function(source, CodeCache())
+        if impurity is not None:
+            impure[f"{name}()"] = impurity
+    return len(functions), dict(sorted(impure.items()))
 
 
-def section(total: int, refused: list[Refused], functions: int, refused_functions: list[Refused]) -> list[str]:
+def section(total: int, refused: list[Refused], functions: int, impure: dict[str, StoredImpurity]) -> list[str]:
     """Return the lines of docs/modules.md about templates and functions."""
     share = 100 * (total - len(refused)) / total
-    native = functions - len(refused_functions)
     return [
         BEGIN,
         "",
@@ -94,13 +96,12 @@ def section(total: int, refused: list[Refused], functions: int, refused_function
         "",
         "## Functions",
         "",
-        f"{native} of {functions} functions in Ruby of these modules ({100 * native / functions:.0f} %), stdlib's left out, are run as",
-        "Python and need no Ruby. The others go to Ruby as a whole; where the last column is empty they can read nothing but what they are",
-        "given, and their catalogs are answered from memory:",
+        f"{functions - len(impure)} of {functions} functions in Ruby of these modules, stdlib's left out, can read nothing but what they",
+        "are given, and their catalogs are answered from memory. The others:",
         "",
-        "| function | line | what is not translated | why its catalogs are compiled each time |",
-        "|---|---|---|---|",
-        *(each.row() for each in refused_functions),
+        "| function | why its catalogs are compiled each time |",
+        "|---|---|",
+        *(f"| {name} | {_cell(_shown(impurity))} |" for name, impurity in impure.items()),
         "",
     ]
 
@@ -114,7 +115,7 @@ def main() -> int:
         print(f"No module is in {options.modules}; `python -m tests.modules.run --install` installs Debian's", file=sys.stderr)
         return 1
     total, refused = refused_templates(options.modules)
-    lines = section(total, refused, *refused_functions(options.modules))
+    lines = section(total, refused, *impure_functions(options.modules))
     print("\n".join(lines))
     if options.write:
         page = ROOT / "docs" / "modules.md"

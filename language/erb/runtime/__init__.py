@@ -6,13 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from shared.errors import PuppetError
-
 from ..errors import RubyError
-from . import collections, iteration, library, operators, texts, values
-
-ABSENT = object()
-"""What an argument is that was not given."""
+from . import collections, iteration, operators, texts, values
 
 
 def _raise(message: Any) -> None:
@@ -175,7 +170,7 @@ NAMES: Mapping[str, Any] = {
     "_to_f": operators.to_f,
     "_to_h": collections.to_h,
     "_to_i": operators.to_i,
-    "_to_json": library.to_json,
+    "_to_json": texts.to_json,
     "_to_s": values.to_s,
     "_to_sym": operators.to_sym,
     "_tr": texts.tr,
@@ -206,27 +201,3 @@ NAMES: Mapping[str, Any] = {
     "_store": _alias("store", collections.set_element),
     "_to_hash": _alias("to_hash", collections.to_h),
 }
-
-FUNCTION_NAMES: Mapping[str, Any] = {
-    **NAMES,
-    "RubyError": RubyError,
-    "LanguageError": PuppetError,
-    "_absent": ABSENT,
-    "_cgi_escape": library.cgi_escape,
-    "_class_named": values.ruby_class,
-    "_copy": values.copy,
-    "_digest": library.digest,
-    "_dynamic_pattern": library.dynamic_pattern,
-    "_hash_of": library.hash_of,
-    "_hexdigest": library.hexdigest,
-    "_ip_address": library.ip_address,
-    "_ipv4_p": library.is_ipv4,
-    "_ipv6_p": library.is_ipv6,
-    "_is_rescued": library.is_rescued,
-    "_raise_of": library.raise_of,
-    "_raise_text": library.raise_text,
-    "_strict_encode64": library.strict_encode64,
-    "_to_splat": collections.to_array,
-    "_url_encode": library.url_encode,
-}
-"""What translated functions call, besides what templates do."""

@@ -6,11 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shared.errors import PuppetError
-
 from ...values.core import DEFAULT, MISSING, ForeignObject, Iterator
 from ..errors import Doubt
-from .values import DEFAULT_SYMBOL, UNDEF, RubySymbol, Value, check_text, class_name, copy, from_key, symbol
+from .values import DEFAULT_SYMBOL, UNDEF, RubySymbol, Value, class_name, copy, from_key, symbol
 
 _NOT_WORD = re.compile(r"\W")
 
@@ -44,7 +42,7 @@ class TemplateSession:
     def __init__(self, scope: Any) -> None:
         self.scope = scope
         self.compilation = scope.compilation
-        self.answers: list[tuple[str, Any]] = []
+        self.answers: list[Any] = []
 
     def read(self, names: Sequence[str], is_copied: bool) -> list[Value]:
         """Return the values of instance variables."""
@@ -72,7 +70,7 @@ class TemplateSession:
         self.scope.set(name, stored)
         if stored.__class__ in (list, dict):
             self.compilation.template_values[id(stored)] = (stored, value)
-        self.answers.append(("", None))
+        self.answers.append(None)
         return value
 
     def has_variable(self, name: Value) -> bool:
@@ -85,7 +83,7 @@ class TemplateSession:
         """Return the result of a function of the language."""
         passed = [to_language(argument) for argument in arguments]
         value = self.scope.call_function(name, passed)
-        self.answers.append((name, value))
+        self.answers.append(value)
         return self._from_language(value, is_copied=True)
 
     def _from_language(self, value: Any, is_copied: bool) -> Value:
@@ -101,61 +99,6 @@ class TemplateSession:
         if ruby is not None and ruby.has_set(value):
             raise Doubt("a value that Ruby has set")
         return copy(value) if is_copied else value
-
-
-class FunctionSession(TemplateSession):
-    """One call of a translated function."""
-
-    __slots__ = ()
-
-    def argument(self, value: Any, is_copied: bool) -> Value:
-        """Return an argument as the function gets it."""
-        if value is DEFAULT:
-            return DEFAULT_SYMBOL
-        if value.__class__ is ForeignObject and value.ruby_class == "Symbol":
-            return symbol(value.text)
-        if value.__class__ is Iterator:
-            raise Doubt("an Iterator")
-        return copy(value) if is_copied else value
-
-    def result(self, value: Value) -> Any:
-        """Return the function's result as a value of the language."""
-        return checked(to_language(value))
-
-    def call(self, name: str, arguments: list[Value]) -> Value:
-        for argument in arguments:
-            checked(argument)
-        try:
-            return super().call(name, arguments)
-        except PuppetError as error:  # the function may go on
-            self.answers.append((name, error))
-            raise
-
-    def defaults(self, type_name: Value) -> dict[Value, Value]:
-        """`lookupdefaults`: the names of attributes are symbols."""
-        if type_name.__class__ is not str:
-            raise Doubt("the name of a type")
-        attributes = self.scope.defaults_of(type_name)
-        return {symbol(name): copy(value) for name, value in attributes.items()}
-
-    def log(self, level: str, text: str) -> None:
-        self.scope.log(level, check_text(text))
-        self.answers.append(("", None))
-
-
-def checked(value: Any) -> Any:
-    """Return a value; raise Doubt when it has text that is not UTF-8, parts of which could form characters together."""
-    if value.__class__ is str:
-        return check_text(value)
-    if value.__class__ is list:
-        for item in value:
-            checked(item)
-    elif value.__class__ is dict:
-        for key, item in value.items():
-            if key.__class__ is str:
-                check_text(key)
-            checked(item)
-    return value
 
 
 def to_language(value: Value) -> Any:

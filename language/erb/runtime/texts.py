@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 
 from shared.regexps import Match, quoted
 
+from ...values.core import value_of
 from ..errors import Doubt, RubyError
 from .values import Pattern, RubySymbol, Value, as_long, check_text, class_name, inspect, missing_method, pattern, symbol, to_s
+
+MAX_JSON_DEPTH = 90
+"""Values inside values that become JSON; Ruby has a limit of 100."""
 
 _WITHOUT_MATCH = frozenset((bool, int, float, list, dict))
 _BLANK = "\0\t\n\v\f\r "
@@ -31,7 +37,7 @@ def text_argument(value: Value) -> str:
     if value.__class__ is not str:
         if value is None or value.__class__ in (int, bool, list, dict):
             what = "nil" if value is None else str(value).lower() if value.__class__ is bool else class_name(value)
-            raise RubyError(f"no implicit conversion of {what} into String", "TypeError")
+            raise RubyError(f"no implicit conversion of {what} into String")
         raise Doubt(f"{class_name(value)} in place of a string")
     return check_text(value)
 
@@ -424,3 +430,35 @@ def file_basename(path: Value, suffix: Value = "") -> str:
 
 def regexp_escape(value: Value) -> str:
     return quoted(text_argument(value))
+
+
+# --- JSON ---------------------------------------------------------------------------------------------------------
+
+
+def to_json(value: Value, depth: int = 0) -> str:
+    if depth > MAX_JSON_DEPTH:
+        raise Doubt("a value that is nested too deeply")
+    if value is None:
+        return "null"
+    if value.__class__ in (str, RubySymbol):
+        return _json_text(value)
+    if value.__class__ is list:
+        return f"[{','.join([to_json(item, depth + 1) for item in value])}]"
+    if value.__class__ is dict:
+        return f"{{{','.join([f'{_json_key(key)}:{to_json(item, depth + 1)}' for key, item in value.items()])}}}"
+    if value.__class__ is float and not math.isfinite(value):
+        raise Doubt("a number that JSON does not have")
+    if value.__class__ in (int, float, bool):
+        return to_s(value)
+    raise Doubt(f"a {class_name(value)} as JSON")
+
+
+def _json_key(key: Value) -> str:
+    value = value_of(key)
+    if value.__class__ not in (str, int, RubySymbol):
+        raise Doubt("a key of JSON")
+    return _json_text(value)
+
+
+def _json_text(value: Value) -> str:
+    return json.dumps(check_text(to_s(value)), ensure_ascii=False)

@@ -53,7 +53,7 @@ class RubyClass:
 
 @cache
 def ruby_class(name: str) -> RubyClass:
-    """Return the class of a name; names come from the text of templates and functions, or from `_CLASSES`."""
+    """Return the class of a name; names come from `_CLASSES`."""
     return RubyClass(name)
 
 
@@ -163,11 +163,7 @@ def lacks(name: str, value: Value) -> bool:
 def missing_method(name: str, value: Value) -> Exception:
     """Return the error for a method that a value does not have; a Doubt when it may have it."""
     kind = class_name(value)
-    return (
-        RubyError(f"undefined method `{name}' for {_shown(value)}:{kind}", "NoMethodError")
-        if lacks(name, value)
-        else Doubt(f"{kind}#{name}")
-    )
+    return RubyError(f"undefined method `{name}' for {_shown(value)}:{kind}") if lacks(name, value) else Doubt(f"{kind}#{name}")
 
 
 def _shown(value: Value) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import CodeType
 
 from ...codegen.frames import Frame, children
@@ -29,16 +29,10 @@ class TemplateWriter(Writer):
         mutates: whether the template changes values; then it gets copies of those of the scope.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        trees: Sequence[SyntaxNode],
-        rules: Mapping[type[SyntaxNode], Rule] | None = None,
-        effects: Mapping[type[SyntaxNode], Effect] | None = None,
-    ) -> None:
-        super().__init__(source, rules or RULES, effects or EFFECTS)
+    def __init__(self, source: Source, tree: SyntaxNode) -> None:
+        super().__init__(source, RULES, EFFECTS)
         self.loops: list[str] = []
-        self.mutates = any(_mutates(tree) for tree in trees)
+        self.mutates = _mutates(tree)
 
     def operands(self, parts: Sequence[SyntaxNode]) -> list[ast.expr]:
         """Return the values of `parts`, evaluated left to right; a variable is read before a later operand assigns it."""
@@ -64,7 +58,7 @@ def template_code(tree: n.Body, source: Source, own: tuple[str, ...]) -> CodeTyp
     Raises:
         Refusal: a construct is in a place where it cannot be translated.
     """
-    writer = TemplateWriter(source, [tree])
+    writer = TemplateWriter(source, tree)
     frame = Frame("template", scope=SESSION)
     with writer.within(frame):
         _begin(writer, tree, own)

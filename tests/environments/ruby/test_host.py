@@ -8,7 +8,6 @@ import pytest
 
 from environments.directories import EnvironmentSettings
 from environments.loaded import LoadedEnvironments
-from environments.ruby import RubyProgram, RubySettings
 from language.codegen.codecache import CodeCache
 from language.evaluation.compile import compile_catalog
 from language.evaluation.dependencies import NodeDependencies
@@ -119,7 +118,7 @@ def test_what_the_language_has_no_form_for_passes_through_it_unchanged(manifest:
     assert compile_with(manifest, EVALUATING).notices == notices
 
 
-def test_a_symbol_that_a_translated_function_passes_through_the_language_is_one_again() -> None:
+def test_a_symbol_that_a_function_passes_through_the_language_is_one_again() -> None:
     code = "v = call_function('lookup', 'none', { 'default_value' => :none }); v == :none ? 'default' : 'found'"
     files = {
         "modules/m/lib/puppet/functions/m/four.rb": (
@@ -130,8 +129,7 @@ def test_a_symbol_that_a_translated_function_passes_through_the_language_is_one_
             "    v = call_function('lookup', ['none', { 'default_value' => :none }])\n    v == :none ? 'default' : 'found'\n  end\nend\n"
         ),
     }
-    for program in (PROGRAM, ""):
-        assert compile_with("notice(m::four(), three())", files, program=RubyProgram(RubySettings(program))).notices == ["default default"]
+    assert compile_with("notice(m::four(), three())", files).notices == ["default default"]
 
 
 @pytest.mark.parametrize(
