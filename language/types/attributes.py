@@ -45,91 +45,11 @@ def _size(size: tuple[float, float] | None) -> Value:
     return None if size is None else IntegerType(*size)
 
 
-def _numeric(type_: NumericType) -> Attributes:
-    return [("from", None), ("to", None)]  # Integer and Float have none
-
-
-def _string(type_: StringType) -> Attributes:
-    return [("size_type_or_value", _size(type_.size) if type_.value is None else type_.value)]
-
-
-def _enum(type_: EnumType) -> Attributes:
-    return [("values", list(type_.values)), ("case_insensitive", type_.any_case)]
-
-
-def _pattern(type_: PatternType) -> Attributes:
-    return [("patterns", [RegexpType(pattern) for pattern in type_.patterns])]
-
-
-def _regexp(type_: RegexpType) -> Attributes:
-    return [("pattern", None if type_.regexp is None else type_.regexp.source)]
-
-
-def _time(type_: TimeType) -> Attributes:
-    return [("from", type_.low), ("to", type_.high)]
-
-
-def _semver(type_: SemVerType) -> Attributes:
-    return [("ranges", list(type_.ranges))]
-
-
-def _uri(type_: URIType) -> Attributes:
-    return [("parameters", type_.matchers)]
-
-
-def _runtime(type_: RuntimeType) -> Attributes:
-    return [("runtime", type_.runtime), ("name_or_pattern", type_.pattern)]
-
-
-def _collection(type_: CollectionType) -> Attributes:
-    return [("size_type", _size(type_.size))]
-
-
-def _array(type_: ArrayType) -> Attributes:
-    return [("element_type", type_.element)]
-
-
-def _hash(type_: HashType) -> Attributes:
-    return [("key_type", type_.key_type), ("value_type", type_.value_type)]
-
-
 def _struct(type_: StructType) -> Attributes:
     elements: list[Value] = [
         Instance(_STRUCT_ELEMENT, {"key_type": element.key_type, "value_type": element.value_type}) for element in type_.elements
     ]
     return [("elements", elements)]
-
-
-def _tuple(type_: TupleType) -> Attributes:
-    return [("types", list(type_.types)), ("size_type", _size(type_.size))]
-
-
-def _variant(type_: VariantType) -> Attributes:
-    return [("types", list(type_.types))]
-
-
-def _callable(type_: CallableType) -> Attributes:
-    return [("param_types", type_.params), ("block_type", type_.block), ("return_type", type_.returns)]
-
-
-def _wrapper(type_: Wrapper) -> Attributes:
-    return [("type", type_.type)]
-
-
-def _init(type_: InitType) -> Attributes:
-    return [("type", type_.type), ("init_args", list(type_.arguments))]
-
-
-def _resource(type_: ResourceEntryType) -> Attributes:
-    return [("type_name", type_.type_name), ("title", type_.title)]
-
-
-def _class(type_: ClassType) -> Attributes:
-    return [("class_name", type_.class_name)]
-
-
-def _object(type_: ObjectType) -> Attributes:
-    return [("_pcore_init_hash", {})] if type_.notation() == "Object" else []
 
 
 def _alias(type_: AliasType) -> Attributes:
@@ -138,32 +58,28 @@ def _alias(type_: AliasType) -> Attributes:
     return names if type_.recursive else [*names, ("resolved_type", type_.definition)]
 
 
-def _nothing(type_: PuppetType) -> Attributes:
-    return ()
-
-
 _ATTRIBUTES: Final[dict[type, Callable[[Any], Attributes]]] = {
-    NumericType: _numeric,
-    StringType: _string,
-    EnumType: _enum,
-    PatternType: _pattern,
-    RegexpType: _regexp,
-    TimeType: _time,
-    SemVerType: _semver,
-    URIType: _uri,
-    RuntimeType: _runtime,
-    ArrayType: _array,
-    HashType: _hash,
-    CollectionType: _collection,
+    NumericType: lambda of: [("from", None), ("to", None)],  # Integer and Float have none
+    StringType: lambda of: [("size_type_or_value", _size(of.size) if of.value is None else of.value)],
+    EnumType: lambda of: [("values", list(of.values)), ("case_insensitive", of.any_case)],
+    PatternType: lambda of: [("patterns", [RegexpType(pattern) for pattern in of.patterns])],
+    RegexpType: lambda of: [("pattern", None if of.regexp is None else of.regexp.source)],
+    TimeType: lambda of: [("from", of.low), ("to", of.high)],
+    SemVerType: lambda of: [("ranges", list(of.ranges))],
+    URIType: lambda of: [("parameters", of.matchers)],
+    RuntimeType: lambda of: [("runtime", of.runtime), ("name_or_pattern", of.pattern)],
+    ArrayType: lambda of: [("element_type", of.element)],
+    HashType: lambda of: [("key_type", of.key_type), ("value_type", of.value_type)],
+    CollectionType: lambda of: [("size_type", _size(of.size))],
     StructType: _struct,
-    TupleType: _tuple,
-    VariantType: _variant,
-    CallableType: _callable,
-    InitType: _init,
-    SensitiveType: _nothing,
-    Wrapper: _wrapper,
-    ResourceEntryType: _resource,
-    ClassType: _class,
-    ObjectType: _object,
+    TupleType: lambda of: [("types", list(of.types)), ("size_type", _size(of.size))],
+    VariantType: lambda of: [("types", list(of.types))],
+    CallableType: lambda of: [("param_types", of.params), ("block_type", of.block), ("return_type", of.returns)],
+    InitType: lambda of: [("type", of.type), ("init_args", list(of.arguments))],
+    SensitiveType: lambda of: (),
+    Wrapper: lambda of: [("type", of.type)],
+    ResourceEntryType: lambda of: [("type_name", of.type_name), ("title", of.title)],
+    ClassType: lambda of: [("class_name", of.class_name)],
+    ObjectType: lambda of: [("_pcore_init_hash", {})] if of.notation() == "Object" else [],
     AliasType: _alias,
 }
