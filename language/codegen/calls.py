@@ -13,8 +13,7 @@ from .writer import STORE, Writer, constant_of, load
 _JUMPS = frozenset(("next", "return", "break"))
 
 
-def call(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.FunctionCall)
+def call(writer: Writer, node: n.FunctionCall) -> ast.expr:
     functor = node.functor
     while isinstance(functor, n.ParenthesizedExpression):
         functor = functor.expression
@@ -27,8 +26,7 @@ def call(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     return _call_function(writer, node, "new", (functor, *node.arguments), node.lambda_, "a Function Call")
 
 
-def method_call(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.MethodCall)
+def method_call(writer: Writer, node: n.MethodCall) -> ast.expr:
     if node.name in _JUMPS and node.lambda_ is None and not node.arguments:
         return jump(writer, node.name, (node.receiver,), node)
     return _call_function(writer, node, node.name, (node.receiver, *node.arguments), node.lambda_, "a Method call", "_call_method")

@@ -12,8 +12,7 @@ from .writer import STORE, Writer, constant_of, load
 Branch = Callable[[], None]
 
 
-def block(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.BlockExpression)
+def block(writer: Writer, node: n.BlockExpression) -> ast.expr:
     if not node.statements:
         return writer.at(node, constant_of(None))
     for statement in node.statements[:-1]:
@@ -21,8 +20,7 @@ def block(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     return writer.value(node.statements[-1])
 
 
-def block_effect(writer: Writer, node: n.SyntaxNode) -> None:
-    assert isinstance(node, n.BlockExpression)
+def block_effect(writer: Writer, node: n.BlockExpression) -> None:
     for statement in node.statements:
         writer.effect(statement)
 
@@ -30,15 +28,14 @@ def block_effect(writer: Writer, node: n.SyntaxNode) -> None:
 # --- if, unless ---------------------------------------------------------------------------------------------------
 
 
-def if_value(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+def if_value(writer: Writer, node: n.IfExpression | n.UnlessExpression) -> ast.expr:
     name = writer.new_name("t")
     if_effect(writer, node, name)
     return writer.at(node, load(name))
 
 
-def if_effect(writer: Writer, node: n.SyntaxNode, result: str | None = None) -> None:
+def if_effect(writer: Writer, node: n.IfExpression | n.UnlessExpression, result: str | None = None) -> None:
     """Emit the statement; the value of the branch taken goes into the variable `result`."""
-    assert isinstance(node, n.IfExpression | n.UnlessExpression)
     saved = _save_matches(writer, node, node.test)
     test = truth(writer, node.test)
     if isinstance(node, n.UnlessExpression):
@@ -86,15 +83,14 @@ def _restore_matches(writer: Writer, node: n.SyntaxNode, saved: str | None) -> N
 # --- case ---------------------------------------------------------------------------------------------------------
 
 
-def case_value(writer: Writer, node: n.SyntaxNode) -> ast.expr:
+def case_value(writer: Writer, node: n.CaseExpression) -> ast.expr:
     name = writer.new_name("t")
     case_effect(writer, node, name)
     return writer.at(node, load(name))
 
 
-def case_effect(writer: Writer, node: n.SyntaxNode, result: str | None = None) -> None:
+def case_effect(writer: Writer, node: n.CaseExpression, result: str | None = None) -> None:
     """Emit the statement; the value of the branch taken goes into the variable `result`."""
-    assert isinstance(node, n.CaseExpression)
     saved = _save_matches(writer, node, node.test)
     subject = writer.name_for(writer.value(node.test), node.test)
     options = [(option.values, option.then) for option in node.options]
@@ -111,8 +107,7 @@ def case_effect(writer: Writer, node: n.SyntaxNode, result: str | None = None) -
     _restore_matches(writer, node, saved)
 
 
-def selector(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.SelectorExpression)
+def selector(writer: Writer, node: n.SelectorExpression) -> ast.expr:
     saved = _save_matches(writer, node, node.left)
     subject = writer.name_for(writer.value(node.left), node.left)
     name = writer.new_name("t")

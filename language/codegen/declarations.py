@@ -15,8 +15,7 @@ Attributes = Sequence[n.AttributeOperation | n.AttributeSplat]
 _FORMS = {"": 0, "@": 1, "@@": 2}
 
 
-def resource(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.ResourceExpression)
+def resource(writer: Writer, node: n.ResourceExpression) -> ast.expr:
     if writer.marks is not None:
         operands: dict[str, n.SyntaxNode] = {"type": node.type}
         for index, body in enumerate(node.bodies):
@@ -83,8 +82,7 @@ def _appended_names(attributes: Attributes) -> ast.expr:
     )
 
 
-def defaults(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.ResourceDefaultsExpression)
+def defaults(writer: Writer, node: n.ResourceDefaultsExpression) -> ast.expr:
     operands: dict[str, n.SyntaxNode] = {"type": node.type}
     operands |= {f"attribute {attribute.name}": attribute for attribute in node.attributes if isinstance(attribute, n.AttributeOperation)}
     writer.mark(node, "a Resource Defaults Expression", **operands)
@@ -95,8 +93,7 @@ def defaults(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     return writer.at(node, writer.runtime_call("_set_defaults", writer.scope(), values[0], load("_file"), line, attributes, lines))
 
 
-def override(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.ResourceOverrideExpression)
+def override(writer: Writer, node: n.ResourceOverrideExpression) -> ast.expr:
     operands = {f"attribute {attribute.name}": attribute for attribute in node.attributes if isinstance(attribute, n.AttributeOperation)}
     writer.mark(node, "a Resource Override", **operands)
     values = writer.operands([node.resources, *[attribute.value for attribute in node.attributes]])
@@ -109,8 +106,7 @@ def override(writer: Writer, node: n.SyntaxNode) -> ast.expr:
 # --- collectors ---------------------------------------------------------------------------------------------------
 
 
-def collector(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.CollectorExpression)
+def collector(writer: Writer, node: n.CollectorExpression) -> ast.expr:
     operands: dict[str, n.SyntaxNode] = {"type": node.type}
     operands |= {f"attribute {attribute.name}": attribute for attribute in node.attributes if isinstance(attribute, n.AttributeOperation)}
     writer.mark(node, "an Exported Query" if node.exported else "a Virtual Query", **operands)

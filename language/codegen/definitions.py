@@ -157,15 +157,13 @@ def _template(writer: Writer, node: n.EppExpression) -> ast.expr:
     return writer.at(node, load("epp"))
 
 
-def render_text(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.RenderText)
+def render_text(writer: Writer, node: n.RenderText) -> ast.expr:
     if node.value and writer.frame.output:
         _append(writer, "append", writer.at(node, constant_of(node.value)), node)
     return writer.at(node, constant_of(None))
 
 
-def render_expression(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.RenderExpression)
+def render_expression(writer: Writer, node: n.RenderExpression) -> ast.expr:
     writer.mark(node, "an Epp Interpolated Expression")
     _append(writer, "add", writer.value(node.expression), node)
     return writer.at(node, constant_of(None))

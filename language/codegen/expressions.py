@@ -54,8 +54,7 @@ def nop(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     return writer.at(node, constant_of(None))
 
 
-def literal(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.IntegerLiteral | n.FloatLiteral | n.StringLiteral | n.BooleanLiteral | n.QualifiedName)
+def literal(writer: Writer, node: n.IntegerLiteral | n.FloatLiteral | n.StringLiteral | n.BooleanLiteral | n.QualifiedName) -> ast.expr:
     return writer.at(node, constant_of(node.value))
 
 
@@ -63,13 +62,11 @@ def default(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     return writer.at(node, load("_DEFAULT"))
 
 
-def regex(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.RegexpLiteral)
+def regex(writer: Writer, node: n.RegexpLiteral) -> ast.expr:
     return writer.constant(writer.runtime_call("_regexp", constant_of(node.source)), node, "R")
 
 
-def array(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.ArrayLiteral)
+def array(writer: Writer, node: n.ArrayLiteral) -> ast.expr:
     if is_constant(node):
         return writer.constant(_constant(writer, node), node)
     return writer.at(node, ast.List(elements(writer, node.values), LOAD))
@@ -102,8 +99,7 @@ class _SplatElement(n.ParenthesizedExpression):
     __slots__ = ()
 
 
-def splat_element(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.ParenthesizedExpression)
+def splat_element(writer: Writer, node: n.ParenthesizedExpression) -> ast.expr:
     inner = node.expression
     while isinstance(inner, n.ParenthesizedExpression):
         inner = inner.expression
@@ -111,8 +107,7 @@ def splat_element(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     return writer.at(node, ast.Starred(writer.runtime_call("_unfold", writer.value(inner.operand)), LOAD))
 
 
-def hash_(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.HashLiteral)
+def hash_(writer: Writer, node: n.HashLiteral) -> ast.expr:
     if is_constant(node):
         return writer.constant(_constant(writer, node), node)
     values = writer.operands([part for entry in node.entries for part in (entry.key, entry.value)])
@@ -138,13 +133,11 @@ def _constant(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     return writer.value(node)
 
 
-def parenthesized(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.ParenthesizedExpression)
+def parenthesized(writer: Writer, node: n.ParenthesizedExpression) -> ast.expr:
     return writer.value(node.expression)
 
 
-def type_name(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.QualifiedReference)
+def type_name(writer: Writer, node: n.QualifiedReference) -> ast.expr:
     writer.mark(node, "a Type-Name")
     # What an alias stands for need not be there: it then takes no value.
     runtime = "_type_or_reference" if writer.frame.kind == "alias" else "_type"
@@ -162,8 +155,7 @@ def constant_type(writer: Writer, node: n.SyntaxNode, type_: ast.expr) -> ast.ex
 # --- variables ----------------------------------------------------------------------------------------------------
 
 
-def variable(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.VariableExpression)
+def variable(writer: Writer, node: n.VariableExpression) -> ast.expr:
     return writer.at(node, read(writer, node.name, writer.frame))
 
 
@@ -282,8 +274,7 @@ _COMPARISON = {"<": "_less", "<=": "_less_equal", ">": "_greater", ">=": "_great
 _RELATIONSHIPS = frozenset(("->", "~>", "<-", "<~"))
 
 
-def binary(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.BinaryOperation)
+def binary(writer: Writer, node: n.BinaryOperation) -> ast.expr:
     op = node.op
     if op in ("and", "or"):
         return _logic(writer, node)
@@ -375,8 +366,7 @@ def writer_assign(writer: Writer, name: str, value: ast.expr, node: n.SyntaxNode
     return statement
 
 
-def unary(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.UnaryOperation)
+def unary(writer: Writer, node: n.UnaryOperation) -> ast.expr:
     if node.op == "!":
         return writer.at(node, ast.UnaryOp(ast.Not(), truth(writer, node.operand)))
     if node.op == "-":
@@ -413,8 +403,7 @@ def is_constant_in_type(node: n.SyntaxNode) -> bool:
     return is_constant(node) or _is_type_expression(node)
 
 
-def access(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.AccessExpression)
+def access(writer: Writer, node: n.AccessExpression) -> ast.expr:
     if writer.frame.kind == "alias":
         node = with_element_types(node)
     operands = {"-1": node.left, **{str(index): key for index, key in enumerate(node.keys)}}

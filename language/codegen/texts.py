@@ -8,8 +8,7 @@ from ..syntax import nodes as n
 from .writer import Writer, constant_of
 
 
-def interpolation(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.ConcatenatedString)
+def interpolation(writer: Writer, node: n.ConcatenatedString) -> ast.expr:
     parts = [segment.expression if isinstance(segment, n.TextExpression) else segment for segment in node.segments]
     values = writer.operands(parts)
     pieces: list[ast.expr] = []
@@ -30,13 +29,11 @@ def interpolation(writer: Writer, node: n.SyntaxNode) -> ast.expr:
     return writer.at(node, ast.JoinedStr(pieces))
 
 
-def text_segment(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.TextExpression)
+def text_segment(writer: Writer, node: n.TextExpression) -> ast.expr:
     return writer.at(node, writer.runtime_call("_text", writer.value(node.expression)))
 
 
-def heredoc(writer: Writer, node: n.SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.HeredocExpression)
+def heredoc(writer: Writer, node: n.HeredocExpression) -> ast.expr:
     value = writer.value(node.text)
     if not node.syntax or isinstance(node.text, n.StringLiteral):
         return value

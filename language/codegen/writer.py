@@ -14,8 +14,9 @@ from ..syntax import nodes as n
 from ..syntax.source import Source
 from .frames import Frame
 
-Rule = Callable[["Writer", n.SyntaxNode], ast.expr]
-Effect = Callable[["Writer", n.SyntaxNode], None]
+Rule = Callable[[Any, Any], ast.expr]
+"""Takes a Writer and a node of exactly the class that it stands behind in its table."""
+Effect = Callable[[Any, Any], None]
 Place = tuple[int, int, int, int]
 """Line, column, end line, end column as Python has them: lines from 1, columns from 0, in UTF-8 bytes."""
 
