@@ -131,8 +131,9 @@ LAYERS = {
         "compile expressions",
     ),
     "language/erb": (
-        "errors grammar methods nodes",
+        "errors grammar nodes",
         "runtime",
+        "methods",
         "reading",
         "purity writing",
         "translation",

@@ -94,7 +94,7 @@ class Assignment(SyntaxNode):
 class SeveralAssignments(SyntaxNode):
     """`a, b = value`"""
 
-    targets: tuple[SyntaxNode, ...]
+    targets: tuple[InstanceVariable | LocalVariable, ...]
     value: SyntaxNode
 
 

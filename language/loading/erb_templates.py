@@ -10,7 +10,7 @@ from typing import Any
 from ..codegen.codecache import CodeCache
 from ..codegen.units import StoredWarning, Unit
 from ..erb import ERB_VERSION, Refusal
-from ..erb.runtime import NAMES
+from ..erb.methods import NAMES
 from ..syntax.source import Source
 
 StoredImpurity = tuple[str, int]

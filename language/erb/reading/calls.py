@@ -202,7 +202,7 @@ class CallReader(NodeReader):
             return None
         inner = self.text(inner_name)
         begin: SyntaxNode = n.Literal(*self.place(node), 0)
-        if inner == "each_with_index" and methods.BLOCK_METHODS.get(name, methods.BlockMethod("", values=2)).values == 1:
+        if inner == "each_with_index" and methods.BLOCK_METHODS.get(name, methods.BlockMethod(None, values=2)).values == 1:
             method = name
         elif (inner, name) in methods.WITH_INDEX:
             method = inner

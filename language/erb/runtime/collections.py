@@ -135,10 +135,6 @@ def values(value: Value) -> list[Value]:
     return list(dictionary("values", value).values())
 
 
-def key(value: Value, sought: Value) -> Value:
-    return next((from_key(name) for name, item in dictionary("key", value).items() if equal(item, sought)), None)
-
-
 # --- elements -----------------------------------------------------------------------------------------------------
 
 

@@ -12,11 +12,8 @@ from .. import nodes as n
 from ..errors import Refusal
 
 
-def loop(writer: Writer, node: n.RubyMethodCall, function: str, receiver: ast.expr) -> None:
-    """
-    Write a loop over the items that the runtime's `function` yields for the receiver; it yields tuples when the block has several
-    parameters.
-    """
+def loop(writer: Writer, node: n.RubyMethodCall, receiver: ast.expr) -> None:
+    """Write a loop over what the method yields of the receiver; it yields tuples when the block has several parameters."""
     block = node.block
     assert block is not None
     yields_pairs = methods.BLOCK_METHODS[node.name].values == 2
@@ -25,7 +22,7 @@ def loop(writer: Writer, node: n.RubyMethodCall, function: str, receiver: ast.ex
         names = [writer.new_name("t")]
     several = len(names) > 1
     target: ast.expr = ast.Tuple([ast.Name(name, STORE) for name in names], STORE) if several else ast.Name(names[0], STORE)
-    items = writer.runtime_call(function, receiver)
+    items = writer.runtime_call(f"{methods.python_name(node.name)}_loop", receiver)
     if several and not yields_pairs:
         items = writer.runtime_call("_spread_all", writer.at(node, items), constant_of(len(names)))
     with writer.block() as statements:
@@ -91,8 +88,7 @@ def _enter(writer: Writer, block: n.Block, destructured: list[n.RubyParameter]) 
         writer.emit(ast.Assign([ast.Name(name, STORE)], constant_of(None)), block)
 
 
-def next_effect(writer: Writer, node: SyntaxNode) -> None:
-    assert isinstance(node, n.RubyNext)
+def next_effect(writer: Writer, node: n.RubyNext) -> None:
     if loops_of(writer)[-1] == "loop":
         writer.effect(node.value)
         writer.emit(ast.Continue(), node)
@@ -112,8 +108,7 @@ def jump_value(writer: Writer, node: SyntaxNode) -> ast.expr:
     return writer.at(node, constant_of(None))
 
 
-def method_definition(writer: Writer, node: SyntaxNode) -> None:
-    assert isinstance(node, n.MethodDefinition)
+def method_definition(writer: Writer, node: n.MethodDefinition) -> None:
     frame = Frame("function", scope=writer.frame.scope, outer=writer.frame)
     with writer.within(frame):
         for name in node.own:
@@ -122,6 +117,5 @@ def method_definition(writer: Writer, node: SyntaxNode) -> None:
     writer.emit(writer.function(node.python_name, node.parameters, frame, node), node)
 
 
-def own_call(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.OwnCall)
+def own_call(writer: Writer, node: n.OwnCall) -> ast.expr:
     return writer.at(node, ast.Call(ast.Name(node.python_name, LOAD), writer.operands(node.arguments), []))

@@ -36,7 +36,9 @@ def _placed_assign(writer: Writer, name: str, value: ast.expr, node: SyntaxNode)
     return statement
 
 
-_CONDITIONS = frozenset(("_equal", "_less", "_less_or_equal", "_greater", "_greater_or_equal", "_is_a", "_empty_p", "_nil_p", "_include_p"))
+_CONDITIONS = frozenset(
+    ("_equal", "_less", "_less_or_equal", "_greater", "_greater_or_equal", "_is_class", "_empty_p", "_nil_p", "_include_p")
+)
 
 
 def truth_of(writer: Writer, value: ast.expr, node: SyntaxNode) -> ast.expr:
@@ -54,14 +56,12 @@ def truth_of(writer: Writer, value: ast.expr, node: SyntaxNode) -> ast.expr:
     return writer.at(node, ast.BoolOp(ast.And(), [not_nil, not_false]))
 
 
-def not_(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.RubyNot)
+def not_(writer: Writer, node: n.RubyNot) -> ast.expr:
     return writer.at(node, ast.UnaryOp(ast.Not(), truth(writer, node.operand)))
 
 
-def and_or(writer: Writer, node: SyntaxNode) -> ast.expr:
+def and_or(writer: Writer, node: n.And | n.Or) -> ast.expr:
     """The value is that of the operand that decides."""
-    assert isinstance(node, n.And | n.Or)
     name = writer.new_name("t")
     writer.emit(ast.Assign([ast.Name(name, STORE)], writer.value(node.left)), node)
     test = truth_of(writer, load(name), node)
@@ -73,8 +73,7 @@ def and_or(writer: Writer, node: SyntaxNode) -> ast.expr:
     return writer.at(node, load(name))
 
 
-def and_or_effect(writer: Writer, node: SyntaxNode) -> None:
-    assert isinstance(node, n.And | n.Or)
+def and_or_effect(writer: Writer, node: n.And | n.Or) -> None:
     test = truth(writer, node.left)
     if isinstance(node, n.Or):
         test = writer.at(node, ast.UnaryOp(ast.Not(), test))
@@ -86,8 +85,7 @@ def and_or_effect(writer: Writer, node: SyntaxNode) -> None:
 # --- branches -----------------------------------------------------------------------------------------------------
 
 
-def if_effect(writer: Writer, node: SyntaxNode, result: str | None = None) -> None:
-    assert isinstance(node, n.If)
+def if_effect(writer: Writer, node: n.If, result: str | None = None) -> None:
     test = truth(writer, node.test)
     if node.negated:
         test = writer.at(node, ast.UnaryOp(ast.Not(), test))
@@ -105,14 +103,13 @@ def branch_of(writer: Writer, node: SyntaxNode, result: str | None) -> list[ast.
     return statements
 
 
-def if_value(writer: Writer, node: SyntaxNode) -> ast.expr:
+def if_value(writer: Writer, node: n.If) -> ast.expr:
     name = writer.new_name("t")
     if_effect(writer, node, name)
     return writer.at(node, load(name))
 
 
-def case_effect(writer: Writer, node: SyntaxNode, result: str | None = None) -> None:
-    assert isinstance(node, n.Case)
+def case_effect(writer: Writer, node: n.Case, result: str | None = None) -> None:
     subject = writer.name_for(writer.value(node.subject), node.subject) if node.subject is not None else None
     _options(writer, node, subject, 0, result)
 
@@ -145,7 +142,7 @@ def _pattern_test(writer: Writer, pattern: SyntaxNode, subject: ast.expr | None)
         return truth(writer, pattern)
     subject_again = again(subject)
     if isinstance(pattern, n.ClassName):
-        return writer.at(pattern, writer.runtime_call("_is_a", subject_again, constant_of(pattern.name)))
+        return writer.at(pattern, writer.runtime_call("_is_class", subject_again, constant_of(pattern.name)))
     return writer.at(pattern, writer.runtime_call("_case_equal", writer.value(pattern), subject_again))
 
 
@@ -154,7 +151,7 @@ def again(value: ast.expr) -> ast.expr:
     return ast.copy_location(load(value.id) if isinstance(value, ast.Name) else constant_of(getattr(value, "value", None)), value)
 
 
-def case_value(writer: Writer, node: SyntaxNode) -> ast.expr:
+def case_value(writer: Writer, node: n.Case) -> ast.expr:
     name = writer.new_name("t")
     case_effect(writer, node, name)
     return writer.at(node, load(name))

@@ -115,13 +115,11 @@ def _put(writer: Writer, value: ast.expr, node: SyntaxNode) -> None:
     writer.emit(ast.Expr(ast.Call(load("put"), [value], [])), node)
 
 
-def text(writer: Writer, node: SyntaxNode) -> None:
-    assert isinstance(node, n.Text)
+def text(writer: Writer, node: n.Text) -> None:
     _put(writer, writer.at(node, constant_of(node.text)), node)
 
 
-def output(writer: Writer, node: SyntaxNode) -> None:
-    assert isinstance(node, n.RubyOutput)
+def output(writer: Writer, node: n.RubyOutput) -> None:
     _put(writer, as_text(writer, writer.value(node.value), node.value), node)
 
 
@@ -132,8 +130,7 @@ def as_text(writer: Writer, value: ast.expr, node: SyntaxNode) -> ast.expr:
     return writer.at(node, writer.runtime_call("_to_s", value))
 
 
-def body(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.Body)
+def body(writer: Writer, node: n.Body) -> ast.expr:
     if not node.statements:
         return writer.at(node, constant_of(None))
     for statement in node.statements[:-1]:
@@ -141,8 +138,7 @@ def body(writer: Writer, node: SyntaxNode) -> ast.expr:
     return writer.value(node.statements[-1])
 
 
-def body_effect(writer: Writer, node: SyntaxNode) -> None:
-    assert isinstance(node, n.Body)
+def body_effect(writer: Writer, node: n.Body) -> None:
     for statement in node.statements:
         writer.effect(statement)
 
@@ -156,23 +152,19 @@ def no_value(writer: Writer, node: SyntaxNode) -> ast.expr:
 # --- literals and variables ---------------------------------------------------------------------------------------
 
 
-def literal(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.Literal)
+def literal(writer: Writer, node: n.Literal) -> ast.expr:
     return writer.at(node, constant_of(node.value))
 
 
-def symbol(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.SymbolLiteral)
+def symbol(writer: Writer, node: n.SymbolLiteral) -> ast.expr:
     return writer.constant(writer.runtime_call("_symbol", constant_of(node.name)), node)
 
 
-def regexp(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.RubyRegexpLiteral)
+def regexp(writer: Writer, node: n.RubyRegexpLiteral) -> ast.expr:
     return writer.constant(writer.runtime_call("_regexp", constant_of(node.source)), node)
 
 
-def interpolation(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.Interpolation)
+def interpolation(writer: Writer, node: n.Interpolation) -> ast.expr:
     values = writer.operands(node.parts)
     pieces: list[ast.expr] = []
     for part, value in zip(node.parts, values, strict=True):
@@ -183,44 +175,37 @@ def interpolation(writer: Writer, node: SyntaxNode) -> ast.expr:
     return writer.at(node, ast.JoinedStr(pieces))
 
 
-def array(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.RubyArrayLiteral)
+def array(writer: Writer, node: n.RubyArrayLiteral) -> ast.expr:
     return writer.at(node, ast.List(writer.operands(node.items), LOAD))
 
 
-def hash_literal(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.RubyHashLiteral)
+def hash_literal(writer: Writer, node: n.RubyHashLiteral) -> ast.expr:
     return writer.at(node, writer.runtime_call("_hash", *writer.operands(node.parts)))
 
 
-def range_literal(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.RangeLiteral)
+def range_literal(writer: Writer, node: n.RangeLiteral) -> ast.expr:
     first, last = writer.operands([node.first, node.last])
     return writer.at(node, writer.runtime_call("_range", first, last, constant_of(node.is_exclusive)))
 
 
-def variable_name(node: SyntaxNode) -> str:
-    assert isinstance(node, n.InstanceVariable | n.LocalVariable)
+def variable_name(node: n.InstanceVariable | n.LocalVariable) -> str:
     return f"i_{node.name}" if isinstance(node, n.InstanceVariable) else node.python_name
 
 
-def variable(writer: Writer, node: SyntaxNode) -> ast.expr:
+def variable(writer: Writer, node: n.InstanceVariable | n.LocalVariable) -> ast.expr:
     return writer.at(node, load(variable_name(node)))
 
 
-def assignment(writer: Writer, node: SyntaxNode) -> ast.expr:
+def assignment(writer: Writer, node: n.Assignment) -> ast.expr:
     assignment_effect(writer, node)
-    assert isinstance(node, n.Assignment)
     return variable(writer, node.target)
 
 
-def assignment_effect(writer: Writer, node: SyntaxNode) -> None:
-    assert isinstance(node, n.Assignment)
+def assignment_effect(writer: Writer, node: n.Assignment) -> None:
     writer.emit(ast.Assign([ast.Name(variable_name(node.target), STORE)], writer.value(node.value)), node)
 
 
-def several_effect(writer: Writer, node: SyntaxNode) -> None:
-    assert isinstance(node, n.SeveralAssignments)
+def several_effect(writer: Writer, node: n.SeveralAssignments) -> None:
     values = writer.runtime_call("_spread", writer.value(node.value), constant_of(len(node.targets)))
     targets: list[ast.expr] = [ast.Name(variable_name(target), STORE) for target in node.targets]
     writer.emit(ast.Assign([ast.Tuple(targets, STORE)], writer.at(node, values)), node)
@@ -230,8 +215,7 @@ def no_values(writer: Writer, node: SyntaxNode) -> ast.expr:
     raise Refusal("several assignments whose value is used", node.at)
 
 
-def conditional_assignment_effect(writer: Writer, node: SyntaxNode) -> None:
-    assert isinstance(node, n.ConditionalAssignment)
+def conditional_assignment_effect(writer: Writer, node: n.ConditionalAssignment) -> None:
     test = conditions.truth_of(writer, variable(writer, node.target), node)
     if not node.when_set:
         test = writer.at(node, ast.UnaryOp(ast.Not(), test))
@@ -240,14 +224,12 @@ def conditional_assignment_effect(writer: Writer, node: SyntaxNode) -> None:
     writer.emit(ast.If(test, statements, []), node)
 
 
-def conditional_assignment(writer: Writer, node: SyntaxNode) -> ast.expr:
+def conditional_assignment(writer: Writer, node: n.ConditionalAssignment) -> ast.expr:
     conditional_assignment_effect(writer, node)
-    assert isinstance(node, n.ConditionalAssignment)
     return variable(writer, node.target)
 
 
-def defined(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.Defined)
+def defined(writer: Writer, node: n.Defined) -> ast.expr:
     is_unset = ast.Compare(load(f"i_{node.name}"), [ast.Is()], [constant_of(None)])
     return writer.at(node, ast.IfExp(is_unset, constant_of(None), constant_of("instance-variable")))
 
@@ -255,8 +237,7 @@ def defined(writer: Writer, node: SyntaxNode) -> ast.expr:
 # --- calls --------------------------------------------------------------------------------------------------------
 
 
-def method_call(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.RubyMethodCall)
+def method_call(writer: Writer, node: n.RubyMethodCall) -> ast.expr:
     if node.is_safe:
         return _safe_call(writer, node)
     if node.name == "nil?" and node.block is None:
@@ -265,27 +246,26 @@ def method_call(writer: Writer, node: SyntaxNode) -> ast.expr:
             return writer.at(node, constant_of(value.value is None))
         return writer.at(node, ast.Compare(value, [ast.Is()], [constant_of(None)]))
     if node.block is None:
-        function = "_indexed" if node.name == "each_with_index" else methods.METHODS[node.name].function
+        function = "_indexed" if node.name == "each_with_index" else methods.python_name(node.name)
         return writer.at(node, writer.runtime_call(function, *writer.operands([node.receiver, *node.arguments])))
     method = methods.BLOCK_METHODS[node.name]
     if method.loop and node.name.startswith(("each", "times")):
         if any(isinstance(inner, n.RubyBreak) for inner in walk(node.block.body)):
             raise Refusal("break out of a method whose value is used", node.at)
         receiver = writer.name_for(writer.value(node.receiver), node.receiver)
-        blocks.loop(writer, node, method.loop, receiver)
+        blocks.loop(writer, node, receiver)
         return again(receiver)
     operands = writer.operands([node.receiver, *node.arguments])
     operands = [writer.name_for(operand, node) for operand in operands]
     block = blocks.block_function(writer, node.block, method.values)
     count = constant_of(len(node.block.parameters))
-    return writer.at(node, writer.runtime_call(method.function, operands[0], block, count, *operands[1:]))
+    return writer.at(node, writer.runtime_call(f"{methods.python_name(node.name)}_block", operands[0], block, count, *operands[1:]))
 
 
-def method_call_effect(writer: Writer, node: SyntaxNode) -> None:
-    assert isinstance(node, n.RubyMethodCall)
+def method_call_effect(writer: Writer, node: n.RubyMethodCall) -> None:
     method = methods.BLOCK_METHODS.get(node.name)
     if node.block is not None and method is not None and method.loop and not node.is_safe:
-        blocks.loop(writer, node, method.loop, writer.value(node.receiver))
+        blocks.loop(writer, node, writer.value(node.receiver))
         return
     value = method_call(writer, node)
     if not isinstance(value, ast.Constant | ast.Name):
@@ -310,20 +290,17 @@ def _safe_call(writer: Writer, node: n.RubyMethodCall) -> ast.expr:
     return writer.at(node, load(result))
 
 
-def class_test(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.ClassTest)
-    return writer.at(node, writer.runtime_call("_is_a", writer.value(node.value), constant_of(node.name)))
+def class_test(writer: Writer, node: n.ClassTest) -> ast.expr:
+    return writer.at(node, writer.runtime_call("_is_class", writer.value(node.value), constant_of(node.name)))
 
 
-def conversion(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.Conversion)
+def conversion(writer: Writer, node: n.Conversion) -> ast.expr:
     function = {"File.join": "_file_join", "File.basename": "_file_basename", "Regexp.escape": "_regexp_escape", "sprintf": "_format"}
     name = function.get(node.name, f"_{node.name}")
     return writer.at(node, writer.runtime_call(name, *writer.operands(node.arguments)))
 
 
-def match_test(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.MatchTest)
+def match_test(writer: Writer, node: n.MatchTest) -> ast.expr:
     left, right = writer.operands([node.left, node.right])
     if not node.notes_groups:
         return writer.at(node, writer.runtime_call("_match_index", left, right))
@@ -340,8 +317,7 @@ def _noting(writer: Writer, node: SyntaxNode, function: str, *operands: ast.expr
     return writer.at(node, load(result))
 
 
-def match_data(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.MatchData)
+def match_data(writer: Writer, node: n.MatchData) -> ast.expr:
     receiver, argument = writer.operands([node.receiver, node.argument])
     if writer.frame.kind != "template":
         raise Refusal("a match whose groups may be read", node.at)
@@ -351,44 +327,35 @@ def match_data(writer: Writer, node: SyntaxNode) -> ast.expr:
     return writer.at(node, load(name))
 
 
-def pattern_split(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.PatternSplit)
+def pattern_split(writer: Writer, node: n.PatternSplit) -> ast.expr:
     return _noting(writer, node, "_split_noting", *writer.operands([node.receiver, node.argument]))
 
 
-def scope_hash(writer: Writer, node: SyntaxNode) -> ast.expr:
-    mutates: bool = writer.mutates  # type: ignore[attr-defined]
-    return writer.at(node, writer.scope_call("to_hash", constant_of(mutates)))
+def scope_hash(writer: TemplateWriter, node: SyntaxNode) -> ast.expr:
+    return writer.at(node, writer.scope_call("to_hash", constant_of(writer.mutates)))
 
 
-def match_group(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.MatchGroup)
+def match_group(writer: Writer, node: n.MatchGroup) -> ast.expr:
     return writer.at(node, writer.runtime_call("_group", load("groups"), constant_of(node.number)))
 
 
-def scope_variable(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.ScopeVariable)
-    mutates: bool = writer.mutates  # type: ignore[attr-defined]
-    return writer.at(node, writer.scope_call("variable", writer.value(node.name), constant_of(mutates)))
+def scope_variable(writer: TemplateWriter, node: n.ScopeVariable) -> ast.expr:
+    return writer.at(node, writer.scope_call("variable", writer.value(node.name), constant_of(writer.mutates)))
 
 
-def scope_assignment(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.ScopeAssignment)
+def scope_assignment(writer: Writer, node: n.ScopeAssignment) -> ast.expr:
     return writer.at(node, writer.scope_call("set", *writer.operands([node.name, node.value])))
 
 
-def has_variable(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.HasVariable)
+def has_variable(writer: Writer, node: n.HasVariable) -> ast.expr:
     return writer.at(node, writer.scope_call("has_variable", writer.value(node.name)))
 
 
-def function_call(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.RubyFunctionCall)
+def function_call(writer: Writer, node: n.RubyFunctionCall) -> ast.expr:
     return writer.at(node, writer.scope_call("call", constant_of(node.name), writer.value(node.arguments)))
 
 
-def raise_(writer: Writer, node: SyntaxNode) -> ast.expr:
-    assert isinstance(node, n.Raise)
+def raise_(writer: Writer, node: n.Raise) -> ast.expr:
     return writer.at(node, writer.runtime_call("_raise", writer.value(node.message)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import subprocess
 from collections import Counter
@@ -14,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from language.erb import methods
-from language.erb.runtime import NAMES, lacking
+from language.erb.runtime import lacking
 from tests.environments.ruby.site import PROGRAM
 from tests.language.erb.judging import Judge, Outcome, Translator, difference
 from tests.language.erb.matrix import chained, expressions
@@ -170,12 +169,6 @@ def test_tags_and_line_ends_are_trimmed_as_ruby_does_it(template: str, judge: Ju
         assert judge.render(template, {}) != Outcome("")
         return
     assert translator.render(template, {}) == judge.render(template, {})
-
-
-def test_the_runtime_has_each_function_that_methods_name() -> None:
-    functions = [method.function for method in itertools.chain(methods.METHODS.values(), methods.BLOCK_METHODS.values())]
-    loops = [method.loop for method in methods.BLOCK_METHODS.values() if method.loop]
-    assert [name for name in (*functions, *loops) if name and name not in NAMES] == []
 
 
 @pytest.mark.slow
