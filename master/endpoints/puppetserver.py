@@ -29,9 +29,9 @@ from shared.names import valid_environment
 
 from ..authorization.defaults import EVERYBODY, rule
 from ..authorization.rules import Below
-from ..catalogs.v4_request import CatalogRequest, catalog_request_of
+from ..catalogs.v4 import V4Catalogs
+from ..catalogs.v4_request import catalog_request_of
 from ..pools.body_parser import BodyParser
-from .handlers import EnvironmentLookup
 from .limits import MasterLimits
 from .routes import EndpointCall, EndpointRoute
 from .schemes import PLAIN_SCHEME

@@ -31,7 +31,6 @@ from ..authorization.defaults import ANYTHING_ELSE, LEGACY_RULES, MODERN_RULES
 from ..authorization.rules import AccessDecision, AccessRequest, Rule, decide
 from ..observability.health import Health
 from ..pools.body_parser import BodyParser
-from .handlers import EnvironmentLookup
 from .limits import MasterLimits
 from .schemes import MODERN_SCHEME, Scheme, forbidden_path
 

@@ -26,8 +26,8 @@ def conditions(
     settings: MasterSettings, processes: ProcessPool, trust: Callable[[], ServerTrust], store: StoreProcess | None = None
 ) -> Iterable[Condition]:
     """Yield the conditions for these settings; `trust` returns the revocation lists in force."""
-    yield Condition(ProcessPool.CONDITION, "No catalog can be compiled", COMPILING, _self_test(processes))
-    yield Condition("revocation-lists", "The revocation list has ended", ("ca", *COMPILING), _lists_in_force(trust))
+    yield Condition(ProcessPool.CONDITION, "No catalog can be compiled", COMPILING, partial(_self_test, processes))
+    yield Condition("revocation-lists", "The revocation list has ended", ("ca", *COMPILING), partial(_lists_in_force, trust))
     stores = {"yaml": settings.yamldir / "facts", "json": settings.server_datadir / "facts"}
     facts = stores.get(settings.facts_terminus or "yaml")
     if facts is not None:
@@ -43,17 +43,14 @@ def conditions(
         yield Condition("ca-folder", "The CA's folder cannot be written to", ("ca",), partial(_writable, *folders))
 
 
-def _self_test(processes: ProcessPool) -> Callable[[], Awaitable[str]]:
-    async def problem() -> str:
-        await processes.self_test()
-        return processes.problem or ""
-
-    return problem
+async def _self_test(processes: ProcessPool) -> str:
+    await processes.self_test()
+    return processes.problem or ""
 
 
 async def _lists_in_force(trust: Callable[[], ServerTrust]) -> str:
     end = trust().next_update
-    return "" if end is None or end > datetime.now(UTC) else f"it ended on {time_text(end)}; every agent's certificate is refused"
+    return "" if end is None or end > datetime.now(UTC) else f"it expired on {time_text(end)}; every agent's certificate is refused"
 
 
 async def _store_runs(store: StoreProcess) -> str:

@@ -29,6 +29,7 @@ from ...database.tables import (
     reports,
     resources,
 )
+from ..schema.entities import ENTITIES
 from .dialects import Sql
 from .expressions import Expression
 
@@ -78,6 +79,11 @@ def entity_source(entity: str, sql: Sql, number: int) -> EntitySource:
     Building a source takes longer than all the rest of a statement, so they are cached.
     """
     return _BUILDERS[entity](sql)
+
+
+def _columns(entity: str, row: NamedFromClause) -> dict[str, Expression]:
+    """Return the fields of an entity that are columns of the same name in its table."""
+    return {field.name: row.c[field.name] for field in ENTITIES[entity].fields if field.name in row.c}
 
 
 def _visible_nodes() -> NamedFromClause:
@@ -311,7 +317,6 @@ def _reports(sql: Sql) -> EntitySource:
         "producer": producer.name,
         **_columns("reports", report),
         "corrective_change": _unknown_boolean(),
-        **{name: report.c[name] for name in same},
         "resource_events": _json_rows(inner, inner.fields, inner.report == report.c.id, sql),
     }
     return EntitySource(tables, fields, node, report=report.c.id, named={"environment": environment, "producer": producer})
@@ -320,11 +325,7 @@ def _reports(sql: Sql) -> EntitySource:
 def _plain_events() -> EntitySource:
     """Return the events without their reports and nodes."""
     event = events.alias()
-    same = (
-        "status", "timestamp", "resource_type", "resource_title", "property", "name", "old_value", "new_value", "message", "file", "line",
-        "containment_path", "containing_class",
-    )  # fmt: skip
-    fields = {**{name: event.c[name] for name in same}, "corrective_change": _unknown_boolean()}
+    fields = {**_columns("events", event), "corrective_change": _unknown_boolean()}
     return EntitySource(event, fields, report=event.c.report_id, event=event.c.id)
 
 
