@@ -91,3 +91,17 @@ def test_a_text_in_a_type_stays_a_text() -> None:
     assert encode_type(parse_type(notation), str)["values"] == ["a'] << \\", "b"]
     with pytest.raises(EvaluationError):
         parse_type(type_notation({"__ptype": "Pcore::NowhereType"}) + "[")
+
+
+@pytest.mark.parametrize(
+    ("text", "notation"),
+    [("Integer[-0x1, 0x1F]", "Integer[-1, 31]"), ("Array[ # of what\n  String[1] ] # and no more", "Array[String[1]]")],
+)
+def test_a_type_as_text_may_have_hexadecimal_numbers_and_comments(text: str, notation: str) -> None:
+    assert str(parse_type(text)) == notation
+
+
+@pytest.mark.parametrize("text", ["", " ", "# nothing"])
+def test_a_text_without_a_type_is_none(text: str) -> None:
+    with pytest.raises(EvaluationError, match=f"The expression <{text}> is not a valid type specification"):
+        parse_type(text)

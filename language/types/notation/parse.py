@@ -19,16 +19,18 @@ from ..builtin import BUILTIN_TYPES
 from ..kinds.base import TypeReference
 from .access import no_access_error, type_from_access
 
+_SPACE = r"(?:\s|\#[^\n]*)*+"
 _TOKEN = re.compile(
-    r"""\s*(?:
+    rf"""{_SPACE}(?:
       (?P<type>(?:::)?[A-Z]\w*(?:::[A-Z]\w*)*)
+    | (?P<hex>-?0[xX][0-9a-fA-F]+)
     | (?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)
     | '(?P<single>(?:[^'\\]|\\.)*)'
     | "(?P<double>(?:[^"\\]|\\.)*)"
     | /(?P<regexp>(?:[^/\\]|\\.)*)/
     | (?P<word>[a-z_]\w*(?:::[a-z]\w*)*)
-    | (?P<mark>=>|[\[\]{},])
-    )\s*""",
+    | (?P<mark>=>|[\[\]{{}},])
+    ){_SPACE}""",
     re.VERBOSE | re.DOTALL,
 )
 _WORDS = {"default": DEFAULT, "undef": None, "true": True, "false": False}
@@ -76,6 +78,8 @@ class _Parser:
         )
 
     def type_expression(self) -> PuppetType:
+        if self.tokens[0][0] == "end":
+            raise self.error()
         value = self.value()
         if self.tokens[self.at][0] != "end" or not isinstance(value, PuppetType):
             raise self.error()
@@ -94,6 +98,8 @@ class _Parser:
             raise EvaluationError("Syntax error at end of input", hint=f"The type {self.text} is not complete.")
         if kind == "type":
             return self.access(self.named(text))
+        if kind == "hex":
+            return parse_integer(text, 16)
         if kind == "number":
             return float(text) if re.search(r"[.eE]", text) else parse_integer(text)
         if kind == "single":
