@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "ca": {"ca", "certs", "shared"},
     "environments": {"environments", "language", "certs", "shared"},
     "master": {"master", "environments", "language", "ca", "httpd", "certs", "shared"},
-    "agent": {"agent", "certs", "shared"},
+    "agent": {"agent", "language", "certs", "shared"},
     "bunraku": {"bunraku", "master", "store", "agent", "environments", "language", "ca", "httpd", "certs", "shared"},
 }
 MAX_LINES = 500
@@ -218,6 +218,13 @@ def test_other_packages_import_what_the_door_of_a_package_names(package: str) ->
     assert used - {""} == door_of(package) - {"api"}  # the door for programs that are not ours
 
 
+def test_of_the_language_an_agent_has_the_types_only_and_only_for_the_resource_api() -> None:
+    used = {(found.module, part_of(found.target, "language")) for found in imports() if found.module.startswith("agent.")}
+    assert {pair for pair in used if pair[1] in door_of("language")} == {
+        ("agent.ruby.datatypes", part) for part in ("syntax", "types", "values")
+    }
+
+
 @pytest.mark.parametrize("package", sorted(MAY_IMPORT))
 def test_a_package_imports_itself_relatively(package: str) -> None:
     wrong = [str(path.relative_to(ROOT)) for path in sources(package) if package in imported(path)]
@@ -233,7 +240,9 @@ HIDDEN = {
     "agent/process/agent.py": "a daemon between its runs does not hold in memory what only runs need",
     "shared/data/plainyaml.py": "few runs of an agent read YAML, whose library takes a megabyte",
     "agent/providers/": "a run loads the providers of those types only that its catalog has",
+    "agent/ruby/datatypes.py": "few types that modules declare have a data type that is none",
     "agent/ruby/needs.py": "few catalogs have types in Ruby",
+    "agent/ruby/process.py": "few types in Ruby are of the Resource API, whose data types are the language's",
     "agent/run/factsources.py": "few machines have facts in Ruby",
     "agent/run/run.py": "a run that gets no catalog loads nothing that applies one",
     "agent/run/wiring.py": "few catalogs have files of web servers or remote filebuckets, few modules bring termini",

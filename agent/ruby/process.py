@@ -311,6 +311,11 @@ class RubyProcess:
     def _on_new_id(self) -> int:
         return self.number()
 
+    def _on_data_types(self, question: str, items: list[Any]) -> list[Any]:
+        from . import datatypes
+
+        return datatypes.answer(question, items)
+
     def _on_builtin_type(self, name: str) -> Any:
         declared = self.types.get(name)
         if declared is None:

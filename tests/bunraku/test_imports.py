@@ -66,6 +66,7 @@ SELDOM_USED = frozenset(
         "difflib",
         "dns",
         "frozenlist._frozenlist",
+        "language",
         "shared.filesystem.bucket",
         "shared.indirector.plugins",
         "shared.pluginfiles",

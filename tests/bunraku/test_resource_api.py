@@ -96,7 +96,6 @@ DEFINED = "name: 'odd', desc: 'd', attributes: { name: { type: 'String', desc: '
             DEFINED % "a: { type: 'Array[' }",
             "The type of the `a` attribute `Array[` could not be parsed: Syntax error at end of input",
         ),
-        (DEFINED % "a: { type: 'Timestamp' }", "It uses the data type Timestamp, which only Puppet's own Ruby has"),
         (
             DEFINED % "ensure: { type: 'Enum[present, latest]' }",
             "`:ensure` attribute must have a type of: `Enum[present, absent]` or `Optional[Enum[present, absent]]`",

@@ -98,6 +98,7 @@ module Bunraku
     def make(list)
       @applying = true
       @by_ref ||= {}
+      list.group_by { |data| data['type'] }.each { |name, mine| attempt { check_ahead(name, mine) } }
       made = list.map { |data| [data['id'], attempt { resource_from(data) }] }
       made.map { |id, (resource, error)| [id.to_s, error ? { 'error' => error } : made_answer(resource)] }.to_h
     end
@@ -253,6 +254,14 @@ module Bunraku
     end
 
     # --- resources
+
+    # Has the values of all resources of a type of the Resource API checked at once, as long as `canonicalize` does not change them.
+    def check_ahead(name, list)
+      type = Puppet::Type.type(name)
+      return unless type.respond_to?(:check_ahead)
+
+      type.check_ahead(list.map { |data| type.names_in(data['title']).merge(data['parameters'].transform_keys(&:to_sym)) })
+    end
 
     def resource_from(data)
       type = Puppet::Type.type(data['type']) or raise Puppet::Error, "Could not find type #{data['type']}"

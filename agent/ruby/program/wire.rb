@@ -8,6 +8,8 @@ module Bunraku
     module_function
 
     def special(data)
+      return Sensitive.new(load(data['v'])) if data['$'] == 'sensitive'
+
       raise ArgumentError, "There are no values of the kind #{data['$']}"
     end
 

@@ -6,23 +6,40 @@ module Bunraku
     module Declared
       attr_accessor :data_type, :type_name
 
-      def subject
-        "#{type_name}.#{name}"
+      # Returns a value as providers get it; raises ResourceError for one that is not of the type.
+      def accept(value)
+        value = plain(value)
+        error = complaints.fetch(value) { Values.complaints([to_check(value)]).first }
+        raise Puppet::ResourceError, error if error
+
+        value
       end
 
-      # Returns a value as providers get it.
-      def accept(value)
-        Values.accept(data_type, value, subject, from_text: Bunraku.desk.texts?)
+      # Returns why values are not of the type, of those that the agent has been asked about ahead; nil for one that is.
+      def complaints
+        @complaints ||= {}
+      end
+
+      # Returns what is asked about a value.
+      def to_check(value)
+        [data_type, value, "#{type_name}.#{name}"]
       end
 
       # @param options [Hash] what the definition says of the attribute
       def declare(type, options)
         @type_name = type.type_definition.name
-        @data_type = Values.type_of(name, options[:type])
+        @data_type = type.type_definition.type_of(name, options[:type])
         desc("#{options[:desc]} (a #{options[:type]})") if options[:desc]
         isnamevar if options[:behaviour] == :namevar
         declare_default(options[:default]) if options[:behaviour] != :read_only && options.key?(:default)
         declare_values
+      end
+
+      # Returns a value with the truth values as they are in Ruby.
+      def plain(value)
+        return value.to_s if name == :ensure && self <= Puppet::Property
+
+        value.is_a?(Symbol) ? { false: false, true: true }.fetch(value, value) : value
       end
 
       private
@@ -38,11 +55,8 @@ module Bunraku
 
       # Lists values for the documentation; the data type decides.
       def declare_values
-        type = data_type.is_a?(Pcore::OptionalType) ? data_type.type : data_type
-        case type
-        when Pcore::BooleanType then newvalues('true', 'false')
-        when Pcore::EnumType then newvalues('absent', 'present') if data_type.to_s == "Enum['absent', 'present']"
-        end
+        newvalues('true', 'false') if data_type.boolean
+        newvalues('absent', 'present') if data_type.enum
       end
     end
   end
@@ -89,7 +103,7 @@ module Puppet
 
       def should=(value)
         @shouldorig = value
-        @should = [self.class.accept(name == :ensure ? value.to_s : value)]
+        @should = [self.class.accept(value)]
       end
 
       # Returns the desired value as providers get it.

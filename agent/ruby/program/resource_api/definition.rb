@@ -9,7 +9,6 @@ module Puppet
       attr_reader :definition, :attributes
 
       def initialize(definition, attributes_key)
-        @data_types = {}
         validate_schema(definition, attributes_key)
         @definition = definition
       end
@@ -31,6 +30,14 @@ module Puppet
         @data_types[attributes[name][:type]]
       end
 
+      # Returns the data type of a text; raises DevError for one that names none.
+      def type_of(attribute, text)
+        found = @data_types[text] ||= Bunraku::ResourceApi::Values.types([text])[text]
+        return found if found.fault.nil?
+
+        raise DevError, "The type of the `#{attribute}` attribute `#{text}` #{found.fault}"
+      end
+
       def validate_schema(definition, attributes_key)
         lacking("must be a Hash, not `#{definition.class}`") unless definition.is_a?(Hash)
         lacking('must have a name') unless definition.key?(:name)
@@ -41,18 +48,20 @@ module Puppet
         end
 
         move_docs(definition)
+        texts = attributes.values.grep(Hash).map { |options| options[:type] }
+        @data_types = Bunraku::ResourceApi::Values.types(texts.grep(String).uniq)
         attributes.each { |name, options| validate_attribute(definition[:name], name, options) }
       end
 
       # --- what providers return
 
-      # Says what is wrong with a resource that a provider returned.
-      def check_schema(resource, prefix = nil)
+      # Says what is wrong with a resource that a provider returned; `wrong` is what check_schema_values returns, where that is known.
+      def check_schema(resource, prefix = nil, wrong: nil)
         namevars.each do |name|
           raise ResourceError, "`#{self.name}.get` did not return a value for the `#{name}` namevar attribute" if resource[name].nil?
         end
         unknown = check_schema_keys(resource)
-        wrong = check_schema_values(resource)
+        wrong ||= check_schema_values(resource)
         return if unknown.empty? && wrong.empty?
 
         lines = ["#{prefix || 'Provider returned data that does not match the Type Schema'} for `#{name}[#{resource[namevars.first]}]`"]
@@ -78,15 +87,24 @@ module Puppet
 
       # Returns what is wrong with a resource's values, by attribute.
       def check_schema_values(resource)
-        resource.each_with_object({}) do |(name, value), found|
-          next unless attributes[name]
+        check_values_of([resource]).first
+      end
 
-          error = Bunraku::ResourceApi::Values.complaint(data_type(name), value, '') or next
-          found[name] = attributes[name][:sensitive] == true ? "<< redacted value >> #{error}" : "#{value} (#{error})"
+      # Returns what `check_schema_values` does for each of several resources.
+      def check_values_of(resources)
+        known = resources.map { |resource| resource.select { |name, _| attributes[name] } }
+        errors = Bunraku::ResourceApi::Values.complaints(known.flat_map { |values| values.map { |name, value| [data_type(name), value, ''] } })
+        known.map do |values|
+          wrong = values.zip(errors.shift(values.size)).reject { |_, error| error.nil? }
+          wrong.map { |(name, value), error| [name, shown_error(name, value, error)] }.to_h
         end
       end
 
       private
+
+      def shown_error(name, value, error)
+        attributes[name][:sensitive] == true ? "<< redacted value >> #{error}" : "#{value} (#{error})"
+      end
 
       def lacking(what)
         raise DevError, "#{self.class.name} #{what}"
@@ -111,7 +129,7 @@ module Puppet
         raise DevError, "`#{type}.#{name}` has no type" unless options.key?(:type)
 
         Puppet.warning("`#{type}.#{name}` has no documentation, add it using a `desc` key") unless options.key?(:desc)
-        @data_types[options[:type]] ||= Bunraku::ResourceApi::Values.type_of(name, options[:type])
+        type_of(name, options[:type])
         move_behavior(name, options)
       end
 
@@ -162,10 +180,7 @@ module Puppet
 
       def validate_ensure
         return unless ensurable?
-
-        type = data_type(:ensure).normalized
-        type = type.type if type.is_a?(Bunraku::Pcore::OptionalType)
-        return if type == Bunraku::Pcore::EnumType.new(%w[absent present])
+        return if data_type(:ensure).ensure
 
         raise DevError, '`:ensure` attribute must have a type of: `Enum[present, absent]` or `Optional[Enum[present, absent]]`'
       end

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-%w[types collections merging inference mismatch reader].each { |part| require_relative "pcore/#{part}" }
-
 module Puppet
   # Types that are declared as data, and providers that get and set states.
   module ResourceApi

@@ -85,8 +85,9 @@ module Bunraku
 
       def instances
         provider(name)
-        fetch.map do |state|
-          type_definition.check_schema(state)
+        states = fetch
+        states.zip(type_definition.check_values_of(states)).map do |state, wrong|
+          type_definition.check_schema(state, wrong: wrong)
           new(title: state.fetch(:title) { title_of(state) }).tap { |made| made.remember_state(state) }
         end
       end
@@ -107,6 +108,20 @@ module Bunraku
       def title_of(values)
         names = type_definition.namevars
         names.size > 1 ? names.map { |each| [each, values[each]] }.to_h : values[names.first]
+      end
+
+      # Has the values of resources checked in one question, so that their attributes need not ask one after the other.
+      #
+      # @param resources [Array<Hash>] their attributes
+      def check_ahead(resources)
+        settable = type_definition.attributes.reject { |_, options| options[:behaviour] == :read_only }
+        values = resources.flat_map do |given|
+          settable.map { |name, options| [attrclass(name), given.fetch(name) { options[:default] }] }
+        end
+        values = values.reject { |_, value| value.nil? }.map { |attribute, value| [attribute, attribute.plain(value)] }.uniq
+        values.reject! { |attribute, value| attribute.complaints.key?(value) }
+        errors = Values.complaints(values.map { |attribute, value| attribute.to_check(value) })
+        values.zip(errors) { |(attribute, value), error| attribute.complaints[value] = error }
       end
 
       private
@@ -266,6 +281,11 @@ module Bunraku
 
       private
 
+      def assign(given)
+        self.class.check_ahead([given])
+        super
+      end
+
       # Returns the attributes of a resource; those of a manifest begin with what the title says.
       def attributes_of(resource)
         return resource.transform_keys(&:to_sym) unless resource.is_a?(Puppet::Resource)
@@ -287,7 +307,7 @@ module Bunraku
       end
 
       def missing?(name, options)
-        return false if %i[read_only namevar].include?(options[:behaviour]) || type_definition.data_type(name).is_a?(Pcore::OptionalType)
+        return false if %i[read_only namevar].include?(options[:behaviour]) || type_definition.data_type(name).optional
         return false if options[:behaviour].nil? && type_definition.ensurable? && value(:ensure).to_s == 'absent'
 
         value(name).nil?
