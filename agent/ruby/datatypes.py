@@ -11,10 +11,12 @@ from language.types.inference.infer import infer_set
 from language.types.kinds.base import OptionalType, VariantType, Wrapper
 from language.types.kinds.containers import ArrayType, HashType, StructType, TupleType
 from language.types.kinds.normalization import normalized
-from language.types.kinds.scalars import BooleanType, EnumType, SensitiveType
+from language.types.kinds.scalars import BooleanType, EnumType, FloatType, IntegerType, NumericType, PatternType, SensitiveType, StringType
 from language.types.named.aliases import AliasType
 from language.types.notation.parse import parse_type
 from language.values.core import DEFAULT, ForeignObject, PuppetType, Sensitive, Value, entries, key_of
+from language.values.numbers import to_number
+from language.values.text import inspect
 from shared.errors import EvaluationError, ParseError
 from shared.regexps import Regexp
 from shared.ruby.texts import dump_text
@@ -62,6 +64,47 @@ def _complaint(item: Any) -> str | None:
 
 def _mismatch(type_: PuppetType, value: Value, subject: str) -> str | None:
     return None if type_.instance(value) else describe_mismatch(subject, type_, infer_set(value))
+
+
+# --- texts of a command line
+
+
+def _conversion(item: Any) -> dict[str, Any]:
+    """Return what a value becomes where that is another one, or why it cannot be of the type."""
+    text, data, subject = item
+    value = _load(data)
+    converted, error = _converted(parse_type(text), value, subject)
+    if error is not None:
+        return {"error": error}
+    return {} if converted is value else {"value": _dump(converted)}
+
+
+def _converted(type_: PuppetType, value: Value, subject: str) -> tuple[Value, str | None]:
+    """Return a value as its type has it, and why it is none of the type."""
+    if isinstance(type_, OptionalType):
+        return (value, None) if value is None or type_.type is None else _converted(type_.type, value, subject)
+    if isinstance(type_, VariantType):
+        string = next((each for each in type_.types if isinstance(each, StringType)), None)  # it comes last: every text is one
+        choices = [_converted(each, value, subject) for each in type_.types if each != string]
+        fitting = [choice for choice in choices if choice[1] is None]
+        if len(fitting) > 1:
+            return value, f"{subject} {inspect(value)} is not unabiguously convertable to {type_}"
+        if fitting:
+            return fitting[0]
+        if string is not None:
+            return _converted(string, value, subject)
+    elif isinstance(type_, ArrayType) and isinstance(value, list):
+        items = [_converted(type_.element, item, subject) for item in value]
+        if all(error is None for _, error in items):
+            value = [item for item, _ in items]
+    elif isinstance(type_, BooleanType):
+        value = {"true": True, "false": False}.get(str(value), value)
+    elif isinstance(type_, NumericType | IntegerType | FloatType) and isinstance(value, str):
+        number = to_number(value)
+        value = value if number is None else number
+    elif isinstance(type_, StringType | EnumType | PatternType) and isinstance(value, ForeignObject) and value.ruby_class == "Symbol":
+        value = value.text
+    return value, _mismatch(type_, value, subject)
 
 
 # --- secrets
@@ -139,4 +182,9 @@ def _dump(value: Value) -> Any:
     return value
 
 
-QUESTIONS: Mapping[str, Callable[[Any], Any]] = {"types": _describe, "complaints": _complaint, "sealed": _seal}
+QUESTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "types": _describe,
+    "complaints": _complaint,
+    "conversions": _conversion,
+    "sealed": _seal,
+}

@@ -51,6 +51,7 @@ class RubyNeeds:
         lookup: the run's settings.
         file: returns the bytes of a file by its source; None: there is none.
         stop: returns whether the run stops.
+        texts: whether values are texts of a command line.
     """
 
     settings: RubySettings
@@ -58,6 +59,7 @@ class RubyNeeds:
     lookup: AgentSettings
     file: Callable[[str], bytes | None] = no_file
     stop: Callable[[], bool] = lambda: False
+    texts: bool = False
 
     @classmethod
     def of(
@@ -82,6 +84,7 @@ class RubyNeeds:
             builtin_types(),
             environment_for_ruby(os.environ),
             catalog,
+            texts=self.texts,
             stop=self.stop,
         )
 

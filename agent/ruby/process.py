@@ -112,6 +112,7 @@ class RubyProcess:
         libraries: folders like a module's `lib`.
         types: the agent's own types, whose attributes Ruby may ask for.
         builtin_providers: the names of their providers that the agent has itself, by type.
+        texts: whether values are texts of a command line, which types of the Resource API convert.
         stop: returns whether the run stops; Ruby is then ended, unless it answers soon or a program runs that it has started.
     """
 
@@ -123,6 +124,7 @@ class RubyProcess:
     environ: Mapping[str, str]
     catalog: Catalog | None = None
     builtin_providers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    texts: bool = False
     stop: Callable[[], bool] = lambda: False
     generation: int = 0  # grows with each child
     _child: RubyChild | None = None
@@ -199,7 +201,7 @@ class RubyProcess:
         if self._closed:  # before there was a process to end
             child.end()
         self.generation += 1
-        self._told(child, "setup", [str(path) for path in self.libraries], list(METAPARAMETERS))
+        self._told(child, "setup", [str(path) for path in self.libraries], self.texts)
         known = [entry.data for entry in self._resources.values()]
         if known:
             self.log.notice("Ruby is started again")

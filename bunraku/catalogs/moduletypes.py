@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,8 @@ async def facts_here(settings: AgentSettings) -> dict[str, Any]:
 
 
 def plugins_here(uses: Uses, folders: Sequence[Path], settings: AgentSettings, facts: Mapping[str, Any], log: RunLog) -> Plugins:
-    """Return the used types, built in and of the folders; the caller must close them. Blocks."""
+    """Return the types that a command line uses, built in and of the folders; whoever asks closes them. Blocks."""
     from agent.plugins.loading import plugins_of
     from agent.ruby.needs import RubyNeeds
 
-    return plugins_of(uses, folders, log, RubyNeeds.of(settings, facts))
+    return plugins_of(uses, folders, log, replace(RubyNeeds.of(settings, facts), texts=True))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from shared.data import plainyaml
 from tests.support.command_line import Puppet, Said
 from tests.support.needs import needs_ruby
 
@@ -202,6 +203,34 @@ def test_unmanaged_things_are_purged_by_all_their_names(apply: Apply, depot: Pat
     assert (said.code, said.err) == (0, "")
     assert "Pallet[a/1]/ensure: undefined 'ensure' from 'present'" in said.out
     assert "a/1" not in depot.read_text() and "b/2" in depot.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "stored"),
+    [
+        ("size=007 fragile=true", {"size": 7, "fragile": True}),
+        ("weight=1.5 label=12", {"weight": 1.5, "label": "12", "fragile": False}),
+        ("label=none", {"label": "none", "fragile": False}),
+    ],
+)
+def test_puppet_resource_converts_the_texts_of_its_command_line(words: str, stored: dict[str, Any], puppet: Puppet, depot: Path) -> None:
+    said = puppet("resource", "crate", "new", *words.split(), "--modulepath", str(MODULES))
+    assert said.code == 0, said.err
+    assert plainyaml.loads(depot.read_bytes()) == {"crates": {"new": {"colour": "red", **stored}}}
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("size=x", "crate.size expects an Integer value, got String"),
+        ("weight=x", "crate.weight expects a value of type Float or Integer, got String"),
+        ("fragile=maybe", "crate.fragile expects a Boolean value, got String"),
+    ],
+)
+def test_puppet_resource_refuses_a_text_that_is_no_value_of_the_type(word: str, message: str, puppet: Puppet, depot: Path) -> None:
+    said = puppet("resource", "crate", "new", word, "--modulepath", str(MODULES))
+    assert said.code == 1
+    assert message in said.err
 
 
 def test_a_provider_finds_a_fact_that_its_module_declares_but_that_has_no_value(apply: Apply) -> None:

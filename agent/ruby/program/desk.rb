@@ -16,9 +16,9 @@ module Bunraku
     end
 
     # @param libraries [Array<String>] folders like a module's lib
-    # @param metaparameters [Array<String>] names
-    def setup(libraries, metaparameters)
-      Bunraku.metaparameters = metaparameters.map(&:to_sym)
+    # @param texts [Boolean] whether values are texts of a command line
+    def setup(libraries, texts)
+      @texts = texts
       $LOAD_PATH.unshift(*libraries)
       @libraries = libraries
       @features = $LOADED_FEATURES.size
@@ -60,7 +60,7 @@ module Bunraku
 
     # Whether values are texts of a command line.
     def texts?
-      @texts ? true : false
+      @texts
     end
 
     def catalog_resource(type, title)

@@ -8,6 +8,8 @@ module Bunraku
 
       # Returns a value as providers get it; raises ResourceError for one that is not of the type.
       def accept(value)
+        return Values.converted(*to_check(value)) if Bunraku.desk.texts?
+
         value = plain(value)
         error = complaints.fetch(value) { Values.complaints([to_check(value)]).first }
         raise Puppet::ResourceError, error if error

@@ -114,6 +114,8 @@ module Bunraku
       #
       # @param resources [Array<Hash>] their attributes
       def check_ahead(resources)
+        return if Bunraku.desk.texts?
+
         settable = type_definition.attributes.reject { |_, options| options[:behaviour] == :read_only }
         values = resources.flat_map do |given|
           settable.map { |name, options| [attrclass(name), given.fetch(name) { options[:default] }] }

@@ -44,6 +44,14 @@ module Bunraku
         ask('complaints', values.map { |type, value, subject| [type.text, Exact.dump(value), subject] })
       end
 
+      # Returns a value that may be a text of a command line as its type has it; raises ResourceError for one that cannot be.
+      def converted(type, value, subject)
+        answer = ask('conversions', [[type.text, Exact.dump(value), subject]]).first
+        raise Puppet::ResourceError, answer['error'] if answer['error']
+
+        answer.key?('value') ? Wire.load(answer['value']) : value
+      end
+
       # Returns a value of an attribute that is Sensitive with the secrets where the type has them, else as one secret.
       def seal(type, value)
         return value if value.nil? || value.is_a?(Sensitive)
