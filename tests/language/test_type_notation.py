@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,3 +106,25 @@ def test_a_type_as_text_may_have_hexadecimal_numbers_and_comments(text: str, not
 def test_a_text_without_a_type_is_none(text: str) -> None:
     with pytest.raises(EvaluationError, match=f"The expression <{text}> is not a valid type specification"):
         parse_type(text)
+
+
+INVALID = "The expression <{}> is not a valid type specification."
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("String[1, 2, 3]", "Invalid number of type parameters specified: String requires 1 to 2, 3 provided"),
+        ("Optional[Hash[String]]", "Invalid number of type parameters specified: Hash requires 2 to 4, 1 provided"),
+        ("Array[Numeric[1]]", "Not a parameterized type <Numeric>"),
+        ("Optional[String['a']]", INVALID.format("String['a']")),
+        ("Array[Sensitive[1], 2]", INVALID.format("Sensitive[1]")),
+    ],
+)
+def test_what_is_wrong_in_a_type_as_text_is_said_in_the_words_of_puppets_parser_of_types(text: str, message: str) -> None:
+    with pytest.raises(EvaluationError, match=re.escape(message)):
+        parse_type(text)
+
+
+def test_a_type_that_does_not_exist_has_its_text_as_it_was_written() -> None:
+    assert str(parse_type("Optional[My::Type['/x', 1]]")) == r"Optional[TypeReference['My::Type[\'/x\', 1]']]"

@@ -61,6 +61,11 @@ def type_from_access(base: PuppetType, keys: Sequence[Value]) -> Value:
     return make(base, keys)
 
 
+def is_parameterized(base: PuppetType) -> bool:
+    """Return whether there are keys that a type accepts."""
+    return base.__class__ in _MAKERS
+
+
 def no_access_error(value: Value) -> BadOperand:
     """Return the error for `value[…]` when nothing can be between the brackets."""
     return BadOperand(f"Operator '[]' is not applicable to {with_article(label(value))}.", -1)

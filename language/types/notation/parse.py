@@ -8,16 +8,18 @@ One small parser for the language's type expressions: names, brackets, literals,
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
 
+from ...errors.issues import BadOperand
 from ...values.core import DEFAULT, Key, PuppetType, Types, Value, key_of
 from ...values.digits import parse_integer
 from ..builtin import BUILTIN_TYPES
-from ..kinds.base import TypeReference
-from .access import no_access_error, type_from_access
+from ..kinds.base import INF, TypeReference
+from .access import is_parameterized, no_access_error, type_from_access
 
 _SPACE = r"(?:\s|\#[^\n]*)*+"
 _TOKEN = re.compile(
@@ -33,6 +35,24 @@ _TOKEN = re.compile(
     ){_SPACE}""",
     re.VERBOSE | re.DOTALL,
 )
+_COUNTS: Mapping[str, tuple[str, int, float]] = {
+    "Array": ("1 to 3", 1, 3),
+    "Boolean": ("1", 1, 1),
+    "Collection": ("1 to 2", 1, 2),
+    "Enum": ("1 or more", 1, INF),
+    "Float": ("1 or 2", 1, 2),
+    "Hash": ("2 to 4", 2, 4),
+    "Integer": ("1 or 2", 1, 2),
+    "NotUndef": ("0 to 1", 0, 1),
+    "Optional": ("1", 1, 1),
+    "Pattern": ("1 or more", 1, INF),
+    "Sensitive": ("0 to 1", 0, 1),
+    "String": ("1 to 2", 1, 2),
+    "Struct": ("1", 1, 1),
+    "Tuple": ("1 or more", 1, INF),
+    "Variant": ("1 or more", 1, INF),
+}
+"""How many parameters a type requires: as the reference writes it, the fewest and the most."""
 _WORDS = {"default": DEFAULT, "undef": None, "true": True, "false": False}
 
 
@@ -60,6 +80,7 @@ class _Parser:
         self.text = text
         self.resolver = resolver
         self.tokens: list[tuple[str, str]] = []
+        self.places: list[tuple[int, int]] = []
         at = 0
         while at < len(text):
             match = _TOKEN.match(text, at)
@@ -69,12 +90,13 @@ class _Parser:
             kind = match.lastgroup
             assert kind is not None
             self.tokens.append((kind, match[kind]))
+            self.places.append(match.span(kind))
         self.tokens.append(("end", ""))
         self.at = 0
 
-    def error(self) -> EvaluationError:
+    def error(self, text: str = "") -> EvaluationError:
         return EvaluationError(
-            f"The expression <{self.text}> is not a valid type specification.", hint="Write a type as in Optional[String[1]]."
+            f"The expression <{text or self.text}> is not a valid type specification.", hint="Write a type as in Optional[String[1]]."
         )
 
     def type_expression(self) -> PuppetType:
@@ -126,15 +148,32 @@ class _Parser:
 
     def access(self, base: PuppetType) -> Value:
         value: Value = base
+        start = self.places[self.at - 1][0]
         while self.take("["):
             keys = self.listed("]")
             if isinstance(value, TypeReference):
-                value = TypeReference(f"{value.text}[{', '.join(map(str, keys))}]")
+                value = TypeReference(self.text_since(start))
             elif isinstance(value, PuppetType):
-                value = type_from_access(value, keys)
+                value = self.parameterized(value, keys, start)
             else:
                 raise no_access_error(value)
         return value
+
+    def parameterized(self, base: PuppetType, keys: list[Value], start: int) -> Value:
+        """Return `base[keys]`. The reference has words of its own for what is wrong in types as texts."""
+        if not is_parameterized(base):
+            raise EvaluationError(f"Not a parameterized type <{base.name}>")
+        required, low, high = _COUNTS.get(base.name, ("", 0, INF))
+        if not low <= len(keys) <= high:
+            raise EvaluationError(f"Invalid number of type parameters specified: {base.name} requires {required}, {len(keys)} provided")
+        try:
+            return type_from_access(base, keys)
+        except BadOperand as err:
+            raise self.error(self.text_since(start)) from err
+
+    def text_since(self, start: int) -> str:
+        """Return the text from `start` to the last token that was taken."""
+        return self.text[start : self.places[self.at - 1][1]]
 
     def listed(self, end: str) -> list[Value]:
         out: list[Value] = []
