@@ -201,7 +201,7 @@ class RubyProcess:
         if self._closed:  # before there was a process to end
             child.end()
         self.generation += 1
-        self._told(child, "setup", [str(path) for path in self.libraries], self.texts)
+        self._told(child, "setup", [str(path) for path in self.libraries], list(METAPARAMETERS), self.texts)
         known = [entry.data for entry in self._resources.values()]
         if known:
             self.log.notice("Ruby is started again")

@@ -29,7 +29,7 @@ async def facts_here(settings: AgentSettings) -> dict[str, Any]:
 
 
 def plugins_here(uses: Uses, folders: Sequence[Path], settings: AgentSettings, facts: Mapping[str, Any], log: RunLog) -> Plugins:
-    """Return the types that a command line uses, built in and of the folders; whoever asks closes them. Blocks."""
+    """Return the types that a command line uses, built in and of the folders; the caller must close them. Blocks."""
     from agent.plugins.loading import plugins_of
     from agent.ruby.needs import RubyNeeds
 

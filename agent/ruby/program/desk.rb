@@ -16,8 +16,10 @@ module Bunraku
     end
 
     # @param libraries [Array<String>] folders like a module's lib
+    # @param metaparameters [Array<String>] names
     # @param texts [Boolean] whether values are texts of a command line
-    def setup(libraries, texts)
+    def setup(libraries, metaparameters, texts)
+      Bunraku.metaparameters = metaparameters.map(&:to_sym)
       @texts = texts
       $LOAD_PATH.unshift(*libraries)
       @libraries = libraries
