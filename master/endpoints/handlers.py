@@ -177,8 +177,7 @@ class Handlers:
             return await _stream_response(instance, formats[0])
         if not formats[0].raw and (body := instance.encoded(call.dialect, formats[0])) is not None:
             return Response(200, body, formats[0].content_type)
-        is_brief = binding.indirection.brief
-        return await _render(formats, lambda form: call.dialect.dump(binding.indirection, instance, form), in_place=is_brief)
+        return await _render(formats, lambda form: call.dialect.dump(binding.indirection, instance, form))
 
     async def _search(self, binding: Binding[Any], indirected: Request[Any], call: IndirectorCall, accept: str | None) -> Response:
         formats = _formats(call, binding.indirection, accept)
@@ -239,12 +238,12 @@ def _result_formats(call: IndirectorCall, indirection: Indirection[Any], accept:
     return [default]
 
 
-async def _render(formats: list[Format], dump: Callable[[Format], bytes], *, in_place: bool = False) -> Response:
-    """Return a response in the first of `formats` that can be written; `dump` is called in a thread unless `in_place`."""
+async def _render(formats: list[Format], dump: Callable[[Format], bytes]) -> Response:
+    """Return a response in the first of `formats` that can be written; `dump` is called in a thread."""
     failure: PuppetError | None = None
     for form in formats:
         try:
-            return Response(200, dump(form) if in_place else await asyncio.to_thread(dump, form), form.content_type)
+            return Response(200, await asyncio.to_thread(dump, form), form.content_type)
         except PuppetError as err:
             failure = failure or err
     raise failure or NotAcceptable("No supported formats are acceptable")

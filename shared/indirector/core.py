@@ -189,8 +189,7 @@ class Indirection(Generic[M]):
     `plural` is the path segment of a search (the naive plural is accepted too); `formats` name the wire forms, in no
     order; `document_type` is the wrapper of 3.x; `options` are the parameters that a remote caller may pass (`x.*`: any
     that begins with `x.`), others are dropped; `repeatable` are those of them that may stand several times; `limit` is the
-    setting that bounds a body; `expires`: find sets an expiration; `brief`: an instance is so small that writing it takes
-    less than having a thread do it.
+    setting that bounds a body; `expires`: find sets an expiration.
     """
 
     name: str
@@ -206,7 +205,6 @@ class Indirection(Generic[M]):
     remote: bool = True
     expires: bool = False
     needs_environment: bool = True
-    brief: bool = False
     doc: str = ""
 
     @property

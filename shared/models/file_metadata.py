@@ -109,6 +109,5 @@ FILE_METADATA = Indirection(
     ruby_class="Puppet::FileServing::Metadata",
     options=frozenset({"links", "checksum_type", "source_permissions", "recurse", "recurselimit", "max_files", "ignore", "unserved"}),
     repeatable=frozenset({"ignore"}),
-    brief=True,
     doc="What is known of a served file without its bytes.",
 )
