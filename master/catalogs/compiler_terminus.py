@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -132,17 +132,8 @@ class CompilerTerminus(Terminus[Catalog]):
             return Catalog(name=name, environment=environment, catalog_format=2, version=int(self.now().timestamp()))
         version = await self.static.version_for(environment, request.client) if self.static else CodeVersion()
         checksum = await self._checksum_for_static(request, environment, version.pin) if version.code_id else None
-        job = CompileJob.of(
-            name,
-            node,
-            environment,
-            facts,
-            trusted,
-            self.server_facts,
-            code_id=version.code_id,
-            pin=version.pin,
-            is_stored=self.is_stored and not request.ignore_cache_save,
-        )
+        job = CompileJob.of(name, node, environment, facts, trusted, self.server_facts, code_id=version.code_id)
+        job = replace(job, pin=version.pin, is_stored=self.is_stored and not request.ignore_cache_save)
         return await self._compile(job, request, checksum)
 
     async def _checksum_for_static(self, request: Request[Catalog], environment: str, pin: str) -> Algorithm | None:

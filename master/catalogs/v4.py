@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -137,9 +137,8 @@ class V4Catalogs:
         is_stored: bool,
     ) -> CompiledCatalog:
         code_id = await self.code_id(environment)
-        job = CompileJob.of(
-            node.name, node, environment, facts, trusted, self.server_facts, code_id=code_id, exported=True, is_stored=is_stored
-        )
+        job = CompileJob.of(node.name, node, environment, facts, trusted, self.server_facts, code_id=code_id)
+        job = replace(job, exported=True, is_stored=is_stored)
         started = time.monotonic()
         compiled = await self.compile(job, log_entries)
         took = time.monotonic() - started

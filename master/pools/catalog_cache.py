@@ -45,6 +45,7 @@ class CachedCatalog:
         version: The configuration version as it stands in the JSON. It and the code id only name what the catalog was made of: those of the
             next request replace them.
         compiled: The catalog, and what a PuppetDB gets of it, with the UUID as it is.
+        questions: What it asked a PuppetDB.
         uuid: The catalog's UUID, as it stands in the JSON.
         logs: What was logged while it was compiled.
     """
@@ -160,37 +161,13 @@ class CatalogCache:
             )
         return replace(cached.compiled, text=text, stored=stored, code_id=code_id), cached.logs
 
-    def put(
-        self,
-        environment: LoadedEnvironment,
-        node: NodeInput,
-        code_id: str | None,
-        *,
-        reads: NodeDependencies,
-        code: CodeDependencies | None,
-        files: SeenFiles,
-        questions: Sequence[AskedQuestion] | None,
-        compiled: CompiledCatalog,
-        uuid: str,
-        logs: Sequence[LogEntry],
-        exported: bool = False,
-    ) -> None:
-        """
-        Keep a catalog that was just compiled; or forget the node's last one, when this one may be another the next time.
-
-        Args:
-            questions: What it asked a PuppetDB; None: that cannot be asked again.
-        """
-        key = node.environment, node.certname, exported, bool(compiled.stored)
+    def put(self, cached: CachedCatalog, node: NodeInput, *, exported: bool = False) -> None:
+        """Keep a catalog that was just compiled; or forget the node's last one, when this one may be another the next time."""
+        key = node.environment, node.certname, exported, bool(cached.compiled.stored)
         self._drop(key)
-        if questions is None:
-            reads.mark_uncacheable("sends too many queries to a PuppetDB, or queries without an answer", FINAL)
-        if reads.uncacheable_reasons or questions is None or self.limit <= 0:
-            self.reasons = reads.uncacheable_reasons
+        if cached.reads.uncacheable_reasons or self.limit <= 0:
+            self.reasons = cached.reads.uncacheable_reasons
             return
-        cached = CachedCatalog(
-            environment, environment.version, reads, code, reads.values(node), files, questions, compiled, uuid, list(logs)
-        )
         if cached.size > self.limit:
             self.reasons = [UncacheableReason(f"the catalog takes more than catalog_memo ({self.limit} octets)", FINAL)]
             return

@@ -32,7 +32,7 @@ from environments.loaded import LoadedEnvironment, LoadedEnvironments
 from environments.revisions import Revisions
 from environments.store_questions import AskPuppetDb, Question
 from language.codegen.codecache import CodeCache
-from language.errors.locations import current_place, place_of
+from language.errors.locations import FINAL, current_place, place_of
 from language.evaluation.compile import compile_catalog
 from language.evaluation.dependencies import NodeDependencies
 from language.evaluation.runtime import NAMES
@@ -52,7 +52,7 @@ from ..dependencies.recorded_environment import RecordedEnvironment
 from ..dependencies.recorder import RecordSender
 from ..puppetdb.catalog import catalog_for_agent, stored_catalog
 from . import frames
-from .catalog_cache import CatalogCache
+from .catalog_cache import CachedCatalog, CatalogCache
 from .compiled_catalog import CompiledCatalog
 
 NOWHERE = "/nonexistent"
@@ -224,19 +224,22 @@ class CompileWorker:
             if made_of is not None and self.records is not None and loaded.host.questions.asked() == ():
                 self.records.add(node.certname, made_of.record(reads, node))
             if self.memo.limit:
-                self.memo.put(
+                questions = loaded.host.questions.asked()
+                if questions is None:
+                    reads.mark_uncacheable("asks a PuppetDB for too much, or what it did not answer", FINAL)
+                cached = CachedCatalog(
                     loaded,
-                    node,
-                    code_id,
-                    reads=reads,
+                    loaded.version,
+                    reads,
                     code=made_of.code if made_of is not None else None,
+                    values=reads.values(node),
                     files=loaded.live.take_seen(),
-                    questions=loaded.host.questions.asked(),
+                    questions=questions or (),
                     compiled=compiled,
                     uuid=catalog["catalog_uuid"],
                     logs=log_entries,
-                    exported=exported,
                 )
+                self.memo.put(cached, node, exported=exported)
 
         return compiled, remember
 

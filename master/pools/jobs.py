@@ -47,9 +47,6 @@ class CompileJob:
         server_facts: Mapping[str, Any],
         *,
         code_id: str | None,
-        pin: str = "",
-        exported: bool = False,
-        is_stored: bool = False,
     ) -> CompileJob:
         """
         Return the job for a node that has its facts among its parameters.
@@ -66,9 +63,6 @@ class CompileJob:
             trusted=trusted,
             server_facts=server_facts,
             code_id=code_id,
-            pin=pin,
-            exported=exported,
-            is_stored=is_stored,
         )
 
 
