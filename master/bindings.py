@@ -61,7 +61,7 @@ from .termini.bucket import BucketFiles
 from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
 from .termini.facts import StoredFacts
 from .termini.files import ContentServer, MetadataServer, VersionedContent
-from .termini.ldap import Ldap
+from .termini.ldap import Ldap, LdapSearch, LdapServer
 from .termini.ldap_conf import LdapTrust
 from .termini.mounts import FileServer
 from .termini.node import Classifier, NodeFiles, Plain, WithFacts
@@ -103,18 +103,22 @@ def node_factories(
         "json": lambda: NodeFiles(Json(NODE, settings.server_datadir / "node"), parser),
         "memory": MemoryTerminus,
         "ldap": lambda: Ldap(
-            server=settings.ldapserver,
-            port=settings.ldapport,
-            base=settings.ldapbase,
-            query=settings.ldapstring,
-            class_attributes=settings.ldapclassattrs,
-            parent_attribute=settings.ldapparentattr,
-            user=settings.ldapuser,
-            password=settings.ldappassword,
-            attributes=settings.ldapattrs,
-            stacked_attributes=settings.ldapstackedattrs,
-            tls="by StartTLS" if settings.ldaptls else "from the start" if settings.ldapssl else "",
-            trust=LdapTrust.read(os.environ),
+            LdapServer(
+                settings.ldapserver,
+                settings.ldapport,
+                user=settings.ldapuser,
+                password=settings.ldappassword,
+                tls="by StartTLS" if settings.ldaptls else "from the start" if settings.ldapssl else "",
+                trust=LdapTrust.read(os.environ),
+            ),
+            LdapSearch(
+                settings.ldapbase,
+                settings.ldapstring,
+                class_attributes=settings.ldapclassattrs,
+                parent_attribute=settings.ldapparentattr,
+                attributes=settings.ldapattrs,
+                stacked_attributes=settings.ldapstackedattrs,
+            ),
         ),
     }
 

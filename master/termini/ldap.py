@@ -6,8 +6,9 @@ import asyncio
 import logging
 import math
 import ssl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from shared.errors import ConfigError, PeerNotTrusted, PuppetError, Unsupported
@@ -20,51 +21,63 @@ from .ldap_conf import HINT, LdapTrust
 log = logging.getLogger("puppet.node")
 
 
+@dataclass(frozen=True, slots=True)
+class LdapServer:
+    """
+    A directory, and who asks it.
+
+    Attributes:
+        tls: Over it the server's certificate has to be verified by `trust`, before anything else is sent.
+        trust: By default the system's authorities.
+        timeout: Seconds of an exchange.
+    """
+
+    host: str
+    port: int
+    user: str = ""
+    password: str = ""
+    tls: Literal["", "from the start", "by StartTLS"] = ""
+    trust: LdapTrust = field(default_factory=LdapTrust)
+    timeout: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class LdapSearch:
+    """
+    Where nodes are, and what their entries say.
+
+    Attributes:
+        query: Finds a node; %s is its name, escaped.
+        class_attributes: Name classes.
+        parent_attribute: Names a node whose classes and parameters are inherited.
+        attributes: Become parameters; "all": all others.
+        stacked_attributes: Have texts `name=value`, which become parameters.
+    """
+
+    base: str
+    query: str
+    class_attributes: tuple[str, ...]
+    parent_attribute: str
+    attributes: tuple[str, ...] = ("all",)
+    stacked_attributes: tuple[str, ...] = ()
+
+
 class Ldap(Terminus[Node]):
-    """
-    Nodes in an LDAP directory, found by `query` (%s is the name, escaped); needs the optional package ldap3.
+    """Nodes in an LDAP directory; needs the optional package ldap3."""
 
-    `class_attributes` name classes, `parent_attribute` a node whose classes and parameters are inherited; `attributes` become
-    parameters ("all": all others), and so do the texts `name=value` in `stacked_attributes`. Over `tls`, the server's certificate
-    has to be verified by `trust` (by default the system's authorities) before anything else is sent.
-    """
-
-    def __init__(
-        self,
-        *,
-        server: str,
-        port: int,
-        base: str,
-        query: str,
-        class_attributes: Sequence[str],
-        parent_attribute: str,
-        user: str = "",
-        password: str = "",
-        attributes: Sequence[str] = ("all",),
-        stacked_attributes: Sequence[str] = (),
-        tls: Literal["", "from the start", "by StartTLS"] = "",
-        trust: LdapTrust | None = None,
-        timeout: float = 10.0,
-        strategy: Any = None,
-    ) -> None:
+    def __init__(self, server: LdapServer, search: LdapSearch, *, strategy: Any = None) -> None:
         try:
             import ldap3
         except ImportError as err:
             raise Unsupported("The ldap node terminus needs the package ldap3", hint="pip install 'bunraku[ldap]'") from err
-        if not base:
-            raise ConfigError(
-                "The setting ldapbase is empty", hint="Set it to the base of the search for nodes, as in ou=Hosts,dc=example,dc=com."
-            )
+        if not search.base:
+            raise ConfigError("The setting ldapbase is empty", hint="It says where nodes are searched, as in ou=Hosts,dc=example,dc=com.")
         self._ldap3 = ldap3
-        self.server, self.port = server, port
-        self.base, self.query = base, query
-        self.class_attributes, self.parent_attribute = tuple(class_attributes), parent_attribute
-        self.attributes, self.stacked_attributes = tuple(attributes), tuple(stacked_attributes)
-        self.tls, self.trust = tls, trust or LdapTrust()
-        self.user, self.password, self.timeout = user, password, timeout
+        self.server = server
+        self.entries = search
         self.strategy = strategy if strategy is not None else ldap3.SYNC
-        if tls and not self.trust.demanded:
-            log.warning("Nobody looks at the certificate of the LDAP server %s: TLS_REQCERT in %s", server, self.trust.source)
+        if server.tls and not server.trust.demanded:
+            log.warning("Nobody looks at the certificate of the LDAP server %s: TLS_REQCERT in %s", server.host, server.trust.source)
 
     async def find(self, request: Request[Node]) -> Node | None:
         return await asyncio.to_thread(self._find, request.key)
@@ -84,13 +97,15 @@ class Ldap(Terminus[Node]):
         try:
             try:
                 connection.open()
-                if self.tls == "by StartTLS":
+                if self.server.tls == "by StartTLS":
                     connection.start_tls()
             except self._ldap3.core.exceptions.LDAPException as err:
                 if not refused:
                     raise
                 why = getattr(refused[0], "verify_message", None) or refused[0].reason or str(refused[0])
-                raise PeerNotTrusted(f"Could not connect to LDAP: {self.server}:{self.port} is not trusted: {why}", hint=HINT) from err
+                raise PeerNotTrusted(
+                    f"Could not connect to LDAP: {self.server.host}:{self.server.port} is not trusted: {why}", hint=HINT
+                ) from err
             connection.bind()
             yield connection
         finally:
@@ -99,7 +114,7 @@ class Ldap(Terminus[Node]):
     def _connection(self, refused: Callable[[ssl.SSLError], None]) -> Any:
         """Return a connection that is not open yet; `refused` gets the fault of the server's TLS."""
         ldap3 = self._ldap3
-        seconds = math.ceil(self.timeout)
+        seconds = math.ceil(self.server.timeout)
 
         class Server(ldap3.Server):  # type: ignore[misc, name-defined]
             def candidate_addresses(self) -> Iterator[list[Any]]:
@@ -111,17 +126,17 @@ class Ldap(Terminus[Node]):
 
         connection = ldap3.Connection(
             Server(
-                self.server,
-                port=self.port,
-                use_ssl=self.tls == "from the start",
-                tls=self._handshakes(refused) if self.tls else None,
+                self.server.host,
+                port=self.server.port,
+                use_ssl=self.server.tls == "from the start",
+                tls=self._handshakes(refused) if self.server.tls else None,
                 connect_timeout=seconds,
                 get_info=ldap3.NONE,
                 allowed_referral_hosts=[("*", False)],  # the password is sent to no server that this one refers to
             ),
-            user=self.user or None,
-            password=self.password or None,
-            auto_referrals=not self.tls,  # that server's certificate would not be checked in the same way
+            user=self.server.user or None,
+            password=self.server.password or None,
+            auto_referrals=not self.server.tls,  # that server's certificate would not be checked in the same way
             read_only=True,
             raise_exceptions=True,  # otherwise a refused search would look like a missing node
             receive_timeout=seconds,
@@ -131,7 +146,7 @@ class Ldap(Terminus[Node]):
 
     def _handshakes(self, refused: Callable[[ssl.SSLError], None]) -> Any:
         """Return TLS as ldap3 takes it, with our own context: ldap3's does not name the server and checks the certificate's names late."""
-        context = self.trust.context()
+        context = self.server.trust.context()
 
         class Handshakes(self._ldap3.Tls):  # type: ignore[misc, name-defined]
             def wrap_socket(self, connection: Any, do_handshake: bool = False) -> None:
@@ -146,31 +161,47 @@ class Ldap(Terminus[Node]):
         return Handshakes(validate=context.verify_mode)
 
     def _requested_attributes(self) -> list[str]:
-        if "all" in self.attributes:
+        if "all" in self.entries.attributes:
             return [self._ldap3.ALL_ATTRIBUTES]
-        return [*self.attributes, *self.class_attributes, *self.stacked_attributes, self.parent_attribute, "environment"]
+        return [
+            *self.entries.attributes,
+            *self.entries.class_attributes,
+            *self.entries.stacked_attributes,
+            self.entries.parent_attribute,
+            "environment",
+        ]
 
     def _node(self, connection: Any, name: str, below: frozenset[str]) -> Node | None:
         from ldap3.utils.conv import escape_filter_chars
 
         if name in below or len(below) > 20:
             raise PuppetError(f"Found loop in LDAP node parents; {name} appears twice")
-        connection.search(self.base, self.query.replace("%s", escape_filter_chars(name)), attributes=self._requested_attributes())
+        connection.search(
+            self.entries.base, self.entries.query.replace("%s", escape_filter_chars(name)), attributes=self._requested_attributes()
+        )
         if not connection.entries:
             if connection.result["result"] != self._ldap3.core.results.RESULT_SUCCESS:  # a referral, or the server's time limit
                 raise PuppetError(f"Could not find {name} in LDAP: the server answered {connection.result['description']}")
             return None
         values = {key: [str(v) for v in texts] for key, texts in connection.entries[0].entry_attributes_as_dict.items()}
-        classes = [text for attribute in self.class_attributes for text in values.get(attribute, [])]
+        classes = [text for attribute in self.entries.class_attributes for text in values.get(attribute, [])]
         parameters: dict[str, Any] = {
             key: texts[0] if len(texts) == 1 else texts
             for key, texts in values.items()
-            if texts and key not in (*self.class_attributes, *self.stacked_attributes, self.parent_attribute, "objectClass", "environment")
+            if texts
+            and key
+            not in (
+                *self.entries.class_attributes,
+                *self.entries.stacked_attributes,
+                self.entries.parent_attribute,
+                "objectClass",
+                "environment",
+            )
         }
-        stacked = (text.partition("=") for attribute in self.stacked_attributes for text in values.get(attribute, []))
+        stacked = (text.partition("=") for attribute in self.entries.stacked_attributes for text in values.get(attribute, []))
         parameters |= {key: value for key, equals, value in stacked if equals}
         environment = valid_environment(values["environment"][0]) if values.get("environment") else None
-        parent = values.get(self.parent_attribute)
+        parent = values.get(self.entries.parent_attribute)
         if parent:
             above = self._node(connection, parent[0], below | {name})
             if above is None:

@@ -18,7 +18,7 @@ import pytest
 from certs import keys
 from certs.files import bundles
 from certs.keys import KeyKind
-from master.termini.ldap import Ldap
+from master.termini.ldap import Ldap, LdapSearch, LdapServer
 from master.termini.ldap_conf import LdapTrust
 from shared.errors import PeerNotTrusted, PuppetError
 from shared.indirector import Binding
@@ -91,11 +91,10 @@ class Directory:
     tls_port: int
 
     def terminus(self, tls: Tls, trust: LdapTrust | None = None, password: str = "hidden") -> Ldap:
-        return Ldap(
-            server="127.0.0.1", port=self.tls_port if tls == "from the start" else self.port, base="dc=example",
-            query="(&(objectclass=puppetClient)(cn=%s))", class_attributes=["puppetClass"], parent_attribute="parentNode",
-            stacked_attributes=["puppetVar"], user="cn=master,dc=example", password=password, tls=tls, trust=trust,
-        )  # fmt: skip
+        port = self.tls_port if tls == "from the start" else self.port
+        server = LdapServer("127.0.0.1", port, "cn=master,dc=example", password, tls=tls, trust=trust or LdapTrust())
+        query = "(&(objectclass=puppetClient)(cn=%s))"
+        return Ldap(server, LdapSearch("dc=example", query, ("puppetClass",), "parentNode", stacked_attributes=("puppetVar",)))
 
 
 def listens(port: int) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pytest
 
-from master.termini.ldap import Ldap
+from master.termini.ldap import Ldap, LdapSearch, LdapServer
 from master.termini.ldap_conf import LdapTrust
 from shared.errors import ConfigError, PeerNotTrusted, PuppetError
 from shared.indirector import Binding
@@ -24,10 +24,9 @@ ldap3 = pytest.importorskip("ldap3")
 
 
 def ldap_with(entries: dict[str, dict[str, Any]], **more: Any) -> Ldap:
-    terminus = Ldap(
-        server="fake", port=389, base="ou=Hosts,dc=example", query="(&(objectclass=puppetClient)(cn=%s))",
-        class_attributes=["puppetclass"], parent_attribute="parentnode", strategy=ldap3.MOCK_SYNC, **more,
-    )  # fmt: skip
+    server = LdapServer("fake", 389)
+    search = LdapSearch("ou=Hosts,dc=example", "(&(objectclass=puppetClient)(cn=%s))", ("puppetclass",), "parentnode", **more)
+    terminus = Ldap(server, search, strategy=ldap3.MOCK_SYNC)
     made = terminus._connection
 
     def filled(refused: Any) -> Any:
@@ -72,7 +71,7 @@ async def test_ldap_stacks_variables_over_those_of_the_parent() -> None:
 
 async def test_ldap_takes_the_attributes_that_are_named_only() -> None:
     entries = {"web1": {"puppetclass": "apache", "colour": "blue", "size": "big", "environment": "test"}}
-    node = await Binding(NODE, ldap_with(entries, attributes=["colour"])).find("web1")
+    node = await Binding(NODE, ldap_with(entries, attributes=("colour",))).find("web1")
     assert node is not None
     assert (dict(node.parameters), list(node.class_parameters()), node.environment) == ({"colour": "blue"}, ["apache"], "test")
 
@@ -143,10 +142,8 @@ class Directory:
 
 
 def terminus(port: int, tls: Tls, trust: LdapTrust | None, host: str = "localhost") -> Ldap:
-    return Ldap(
-        server=host, port=port, base="ou=Hosts,dc=example", query="(cn=%s)", class_attributes=["puppetclass"],
-        parent_attribute="parentnode", user="cn=master", password=PASSWORD.decode(), tls=tls, trust=trust, timeout=5,
-    )  # fmt: skip
+    server = LdapServer(host, port, "cn=master", PASSWORD.decode(), tls=tls, trust=trust or LdapTrust(), timeout=5)
+    return Ldap(server, LdapSearch("ou=Hosts,dc=example", "(cn=%s)", ("puppetclass",), "parentnode"))
 
 
 @pytest.fixture
