@@ -22,7 +22,7 @@ from ..types.kinds.objects import ObjectType
 from ..types.kinds.scalars import BinaryType, EnumType, FloatType, NumericType, PatternType, StringType
 from ..types.named.type_sets import TypeSetType
 from ..values.core import DEFAULT, Binary, Deferred, Instance, Iterator, PuppetType, Sensitive, Value, entries
-from ..values.text import float_text, program, quoted, to_s
+from ..values.text import double_quoted, float_text, program, quoted, to_s
 from ..values.times import Timespan, Timestamp
 from ..values.uris import URI
 from ..values.versions import SemVerRange
@@ -281,12 +281,6 @@ def _string(value: str, format_: ValueFormat) -> str:
         raise _refused("String", format_, "cCudspt")
     changed = changes[letter](value)
     return _flagged(format_, quoted(changed)) if format_.alt else format_value(format_.with_letter("s"), changed)
-
-
-def double_quoted(text: str) -> str:
-    """Return `text` in double quotes, with its special characters escaped."""
-    escapes = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "$": "\\$", "\\": "\\\\"}
-    return '"' + "".join(escapes.get(c) or (f"\\u{{{ord(c):X}}}" if c < " " else c) for c in text) + '"'
 
 
 def _boolean(value: bool, format_: ValueFormat) -> str:

@@ -10,12 +10,11 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final
 
 from shared.errors import EvaluationError
-from shared.regexps import Regexp
 
 from ..values.core import Value
 from ..values.digits import parse_integer
 from ..values.labels import ruby_class
-from ..values.text import float_text, inspect, to_s
+from ..values.text import float_text, inspect, inspect_bare
 from ..values.times import SECOND, Timespan, Timestamp
 
 _SPEC: Final = re.compile(
@@ -110,7 +109,7 @@ def format_text(format_: str, values: Sequence[Value]) -> str:
             if end < 0:
                 raise EvaluationError("malformed name - unmatched parenthesis")
             spec = _spec(match, arguments)
-            out.append(spec.padded(_plain(arguments.named(format_[at:end], "{}"))))
+            out.append(spec.padded(inspect_bare(arguments.named(format_[at:end], "{}"))))
             at = end + 1
         elif match["letter"] in "%\n\0":
             if match["letter"] == "%" and len(match[0]) > 2:
@@ -151,12 +150,6 @@ def _directive(match: re.Match[str], arguments: _Arguments) -> str:
     return format_value(spec, value)
 
 
-def _plain(value: Value) -> str:
-    if value.__class__ is Regexp:
-        return str(value.embedded())
-    return inspect(value) if value.__class__ in (list, dict) else to_s(value)
-
-
 _INT: Final = range(-(2**31), 2**31)
 _CODE_POINTS: Final = range(0x110000)
 _SURROGATES: Final = range(0xD800, 0xE000)
@@ -189,7 +182,7 @@ def format_value(spec: Directive, value: Value) -> str:
     """Return one value formatted by one directive."""
     letter = spec.letter
     if letter in "sp":
-        text = _plain(value) if letter == "s" else inspect(value)
+        text = inspect_bare(value) if letter == "s" else inspect(value)
         return spec.padded(text if spec.precision is None else text[: spec.precision])
     if letter == "c":
         text = value if isinstance(value, str) else _format_character(to_integer(value))

@@ -30,7 +30,7 @@ from .kinds.scalars import (
 )
 from .named.aliases import AliasType
 
-Attributes = Sequence[tuple[Value, Value]]
+Attributes = Sequence[tuple[str, Value]]
 
 _STRUCT_ELEMENT: Final = ObjectType("Pcore::StructElement", {})
 

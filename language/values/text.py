@@ -84,6 +84,11 @@ def quoted(text: str) -> str:
     if all(c >= " " for c in text):
         # A backslash in front of a quote is that quote's escape; nothing else is doubled.
         return "'" + re.sub(r"(\\.)|'", lambda match: match[1] or "\\'", text) + "'"
+    return double_quoted(text)
+
+
+def double_quoted(text: str) -> str:
+    """Return `text` in double quotes, whatever it contains."""
     return '"' + "".join(_ESCAPES.get(c) or (f"\\u{{{ord(c):X}}}" if c < " " else c) for c in text) + '"'
 
 

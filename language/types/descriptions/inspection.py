@@ -11,31 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from shared.regexps import Regexp
-
-from ...values.core import PuppetType
+from ...values.core import Instance, PuppetType, Value
 from ...values.text import inspect
+from ..attributes import attributes_of
 from ..init import InitType
-from ..kinds.base import INF, UNDEF, TypeReference, UnitType, VariantType, Wrapper, entry_for
-from ..kinds.containers import ArrayType, CollectionType, HashType, StructElement, StructType, TupleType
+from ..kinds.base import INF, UNDEF, TypeReference, UnitType, VariantType, entry_for
+from ..kinds.containers import ArrayType, HashType
 from ..kinds.objects import ObjectType
-from ..kinds.references import CallableType, ClassType, ResourceEntryType, TypeType
+from ..kinds.references import ResourceEntryType, TypeType
 from ..kinds.scalars import (
     STRING,
     BinaryType,
     BooleanType,
     DefaultType,
-    EnumType,
-    PatternType,
     RangeType,
     RegexpType,
     RuntimeType,
     ScalarDataType,
     ScalarType,
     SemVerRangeType,
-    SemVerType,
     SensitiveType,
-    StringType,
     TimeType,
     URIType,
 )
@@ -116,8 +111,18 @@ def _inspect(type_: PuppetType, open_aliases: tuple[PuppetType, ...]) -> str:
 
     if isinstance(type_, AliasType):
         return _inspect_alias(type_, open_aliases)
+
+    def shown(value: Value) -> str:
+        if isinstance(value, PuppetType):
+            return inner(value)
+        if value.__class__ is list:
+            return _items(map(shown, value))
+        if value.__class__ is Instance:
+            return _object("PStructElement", [(name, shown(part)) for name, part in value.attributes.items()])
+        return inspect(value)
+
     describe = entry_for(type_, _ATTRIBUTES)
-    attributes: Attributes | None = () if describe is None else describe(type_, inner)
+    attributes = [(name, shown(value)) for name, value in attributes_of(type_)] if describe is None else describe(type_, inner)
     return str(type_) if attributes is None else _object(_class_name(type_), attributes)
 
 
@@ -167,26 +172,10 @@ def _time(type_: TimeType, inner: Inner) -> Attributes:
     return ("from", low), ("to", "Infinity" if type_.high is None else inspect(type_.high))
 
 
-def _regexp_object(regexp: Regexp) -> str:
-    return _object("PRegexpType", (("pattern", inspect(regexp.source)), ("regexp", inspect(regexp))))
-
-
 def _regexp(type_: RegexpType, inner: Inner) -> Attributes:
     if type_.regexp is None:
         return (("pattern", "nil"),)
     return ("pattern", inspect(type_.regexp.source)), ("regexp", inspect(type_.regexp))
-
-
-def _struct(type_: StructType, inner: Inner) -> Attributes:
-    def element_text(element: StructElement) -> str:
-        return _object("PStructElement", (("key_type", inner(element.key_type)), ("value_type", inner(element.value_type))))
-
-    return (("elements", _items(map(element_text, type_.elements))),)
-
-
-def _callable(type_: CallableType, inner: Inner) -> Attributes:
-    parts = (("param_types", type_.params), ("block_type", type_.block), ("return_type", type_.returns))
-    return [(name, inner(part)) for name, part in parts]
 
 
 def _init(type_: InitType, inner: Inner) -> Attributes:
@@ -203,27 +192,18 @@ def _runtime(type_: RuntimeType, inner: Inner) -> Attributes:
     return ("runtime", runtime), ("name_or_pattern", inspect(type_.pattern))
 
 
+# What differs from the attributes by which `tree_each` walks through a type.
 _ATTRIBUTES: Final[dict[type, Callable[[Any, Inner], Attributes | None]]] = {
     RangeType: lambda of, inner: (("from", _number(of.low)), ("to", _number(of.high))),
     TimeType: _time,
     BooleanType: lambda of, inner: (("value", inspect(of.value)),),
-    StringType: lambda of, inner: (("size_type_or_value", _size(of.size) if of.value is None else inspect(of.value)),),
-    EnumType: lambda of, inner: (("values", inspect(list(of.values))), ("case_insensitive", inspect(of.any_case))),
-    PatternType: lambda of, inner: (("patterns", _items(map(_regexp_object, of.patterns))),),
     RegexpType: _regexp,
     ArrayType: lambda of, inner: (("size_type", _size(of.size)), ("element_type", inner(of.element))),
     HashType: lambda of, inner: (("size_type", _size(of.size)), ("key_type", inner(of.key_type)), ("value_type", inner(of.value_type))),
-    CollectionType: lambda of, inner: (("size_type", _size(of.size)),),
-    StructType: _struct,
-    TupleType: lambda of, inner: (("types", _items(map(inner, of.types))), ("size_type", _size(of.size))),
-    VariantType: lambda of, inner: (("types", _items(map(inner, of.types))),),
-    CallableType: _callable,
     InitType: _init,
-    Wrapper: lambda of, inner: (("type", inner(of.type)),),
-    SemVerType: lambda of, inner: (("ranges", inspect(list(of.ranges))),),
+    SensitiveType: lambda of, inner: (("type", inner(of.type)),),
     URIType: lambda of, inner: () if of.matchers is None else (("parameters", inspect(of.matchers)),),
     ResourceEntryType: _resource,
-    ClassType: lambda of, inner: (("class_name", inspect(of.class_name)),),
     RuntimeType: _runtime,
     ObjectType: lambda of, inner: _BARE_OBJECT if of.notation() == "Object" else None,
     TypeReference: lambda of, inner: (("type_string", inspect(of.text)),),
