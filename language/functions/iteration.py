@@ -389,23 +389,26 @@ def _children(value: Value) -> PythonIterator[tuple[Value, Value]]:
 # --- partition, group_by ------------------------------------------------------------------------------------------
 
 
-@function("partition", "Collection collection", "Callable[1,1] &block", returns="Tuple[Array, Array]")
-def partition(context: Context, collection: Value, *, block: Closure) -> Value:
-    """Return the elements for which the lambda returns true, and the others."""
-    call = block.caller(1)
-    return _partition([(item, call(item)) for item in elements(collection)])
+def _grouping_function(name: str, doc: str, returns: str, group: Callable[[list[tuple[Value, Value]]], Value]) -> Function:
+    """Return a function whose result is made of elements, each with what the lambda returns for it."""
 
+    def by_element(context: Context, collection: Value, *, block: Closure) -> Value:
+        call = block.caller(1)
+        return group([(item, call(item)) for item in elements(collection)])
 
-@partition.also("Array array", "Callable[2,2] &block", returns="Tuple[Array, Array]")
-def partition_indexed(context: Context, array: list[Value], *, block: Closure) -> Value:
-    call = block.caller(2)
-    return _partition([(item, call(i, item)) for i, item in enumerate(array)])
+    def by_index(context: Context, array: list[Value], *, block: Closure) -> Value:
+        call = block.caller(2)
+        return group([(item, call(index, item)) for index, item in enumerate(array)])
 
+    def by_key(context: Context, collection: dict[Key, Value], *, block: Closure) -> Value:
+        call = block.caller(2)
+        return group([([key, item], call(key, item)) for key, item in entries(collection)])
 
-@partition.also("Collection collection", "Callable[2,2] &block", returns="Tuple[Array, Array]")
-def partition_hash(context: Context, collection: dict[Key, Value], *, block: Closure) -> Value:
-    call = block.caller(2)
-    return _partition([([key, item], call(key, item)) for key, item in entries(collection)])
+    grouping_function = Function(name, (), doc)
+    grouping_function.also("Collection collection", "Callable[1,1] &block", returns=returns)(by_element)
+    grouping_function.also("Array array", "Callable[2,2] &block", returns=returns)(by_index)
+    grouping_function.also("Collection collection", "Callable[2,2] &block", returns=returns)(by_key)
+    return grouping_function
 
 
 def _partition(items_with_results: list[tuple[Value, Value]]) -> Value:
@@ -415,27 +418,14 @@ def _partition(items_with_results: list[tuple[Value, Value]]) -> Value:
     ]
 
 
-@function("group_by", "Collection collection", "Callable[1,1] &block", returns="Hash")
-def group_by(context: Context, collection: Value, *, block: Closure) -> Value:
-    """Return arrays of elements by the value that the lambda returns for them."""
-    call = block.caller(1)
-    return _group([(item, call(item)) for item in elements(collection)])
-
-
-@group_by.also("Array array", "Callable[2,2] &block", returns="Hash")
-def group_by_indexed(context: Context, array: list[Value], *, block: Closure) -> Value:
-    call = block.caller(2)
-    return _group([(item, call(i, item)) for i, item in enumerate(array)])
-
-
-@group_by.also("Collection collection", "Callable[2,2] &block", returns="Hash")
-def group_by_hash(context: Context, collection: dict[Key, Value], *, block: Closure) -> Value:
-    call = block.caller(2)
-    return _group([([key, item], call(key, item)) for key, item in entries(collection)])
-
-
 def _group(items_with_groups: list[tuple[Value, Value]]) -> Value:
     groups: dict[Key, list[Value]] = {}
     for item, group in items_with_groups:
         groups.setdefault(key_of(group), []).append(item)
     return groups
+
+
+partition = _grouping_function(
+    "partition", "Return the elements for which the lambda returns true, and the others.", "Tuple[Array, Array]", _partition
+)
+group_by = _grouping_function("group_by", "Return arrays of elements by the value that the lambda returns for them.", "Hash", _group)
