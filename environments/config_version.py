@@ -1,4 +1,4 @@
-"""The version of an environment's catalogs, which the setting config_version has a program say."""
+"""The version of an environment's catalogs, from the program in the setting config_version."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class Environment:
 
 def read_environment(name: str, root: str, files: CodeFiles, settings: EnvironmentSettings, version: str = "") -> Environment:
     """
-    Return the environment in the folder `root`, as its environment.conf says; the defaults where there is none.
+    Return the environment in the folder `root`, with its environment.conf, or the defaults without one.
 
     `version` is the folder of a version of it: all paths below `root` become such below that one.
     """
@@ -271,7 +271,7 @@ class Environments:
         return True
 
     def read(self, name: str, files: CodeFiles | None = None, version: str = "") -> Environment:
-        """Return the environment, or a version of it, as its environment.conf says; NotFound, ConfigError."""
+        """Return the environment, or a version of it, with its environment.conf; raise NotFound or ConfigError."""
         environment = read_environment(name, self.root_of(name), files or DiskFiles(), self.settings, version)
         for warning in environment.warnings:
             if warning not in self._warned:

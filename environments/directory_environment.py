@@ -224,7 +224,7 @@ class DirectoryEnvironment:
         return self._ruby
 
     def _note_ruby(self, path: str, since: int) -> None:
-        """Have a file among those of the environment that Ruby has read since a time: a library, or Ruby itself."""
+        """Add a file that Ruby has read since a time, a library or Ruby itself, to those of the environment."""
         self.files.note_read(path, since)
 
     def _libraries(self) -> list[str]:
@@ -233,7 +233,7 @@ class DirectoryEnvironment:
         return [self.files.actual(folder) for folder in folders if self.files.is_folder(folder)]
 
     def close(self) -> None:
-        """End what runs for this environment; it is started again when it is needed."""
+        """Stop the processes of this environment; they are restarted when needed."""
         if self._ruby is not None:
             self._ruby.close()
 
@@ -274,12 +274,12 @@ class DirectoryEnvironment:
 
 
 def _plain(query: Value) -> Any:
-    """Return a query as JSON has it; a reference in it becomes text."""
+    """Return a query in the form of JSON; a reference in it becomes text."""
     return encode(query, lambda message: None, "query", rich=False)
 
 
 def _tidy(path: str) -> str:
-    """Return a path without `.` and `..`; a slash at the end stays, it says that a folder is meant."""
+    """Return a path without `.` and `..`; a slash at the end stays, because it means a folder."""
     tidy = posixpath.normpath(path)
     return f"{tidy}/" if path.endswith("/") and tidy != "/" else tidy
 

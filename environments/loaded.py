@@ -65,7 +65,9 @@ class LoadedEnvironment:
             self.files.pin = self.live.pin = pin
 
     def begin(self) -> Callable[[], str | None]:
-        """Begin a compile; return a function that says at its end which file changed in between, so that two versions may be mixed."""
+        """
+        Begin a compile; return a function that returns, at its end, a file that changed in between, so that two versions may be mixed.
+        """
         self.live.take_seen()
         # With a timeout, older files may have changed since; only files that this compile reads first can be compared.
         since = 0 if self.environment.environment_timeout == 0 else self.files.count
@@ -78,7 +80,7 @@ class LoadedEnvironment:
 @dataclass(eq=False, repr=False)
 class LoadedEnvironments:
     """
-    The environments below `environmentpath`, loaded when they are first asked for.
+    The environments below `environmentpath`, loaded at their first use.
 
     Args:
         log: Called with warnings about configuration and manifests.
@@ -158,7 +160,7 @@ class LoadedEnvironments:
     def load(
         self, environment: Environment, files: TrackedFiles, host_class: type[DirectoryEnvironment] = DirectoryEnvironment
     ) -> LoadedEnvironment:
-        """Return an environment, whose configuration was read from `files`, ready to be compiled; it is not kept. ConfigError."""
+        """Return an environment, whose configuration was read from `files`, ready to be compiled; it is not cached. Raise ConfigError."""
         live, name = TrackedFiles(files.root, files.pin, memory=TEMPLATES), environment.name
         settings = {
             **self.settings.compiler,

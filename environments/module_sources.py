@@ -1,4 +1,4 @@
-"""The files of modules that `file` resources have as their source: what an agent would get of them."""
+"""The files of modules that `file` resources have as their source, in the form that an agent would get."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Revisions:
         self._known: dict[str, tuple[Mapping[str, Stamp], str | None]] = {}
 
     def revision_of(self, root: str) -> str | None:
-        """Return the revision of the code in a folder; None when nothing there says it. Blocks, briefly."""
+        """Return the revision of the code in a folder; None when none is recorded there. Blocks, briefly."""
         known = self._known.get(root)
         if known is not None and all(_stamp(path) == stamp for path, stamp in known[0].items()):
             return known[1]

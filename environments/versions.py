@@ -26,7 +26,7 @@ def versions_folder(root: Path) -> Path:
 
 
 def deployment_record(folder: Path) -> dict[str, Any]:
-    """Return what `puppet deploy` wrote down about a version; nothing when there is no record. Blocks, briefly."""
+    """Return the record that `puppet deploy` wrote about a version; an empty one when there is none. Blocks, briefly."""
     try:
         with (folder / DEPLOYMENT).open("rb") as file:
             record = plainjson.loads(file.read(_MAX_RECORD))
@@ -63,7 +63,7 @@ def version_behind(root: str) -> str:
 
 
 def code_id_of_version(folder: str) -> str | None:
-    """Return the code id under which files of a version can be asked for; None when it is not a deployment of ours. Blocks, briefly."""
+    """Return the code id with which files of a version can be requested; None when it is not a deployment of ours. Blocks, briefly."""
     path = Path(folder)
     if path.parent.parent.name != VERSIONS or not (path / DEPLOYMENT).is_file():
         return None
@@ -72,7 +72,7 @@ def code_id_of_version(folder: str) -> str | None:
 
 
 def find_version(root: str, code_id: str) -> str | None:
-    """Return the folder with a version of the environment at `root`; None when it is not kept. Blocks, briefly."""
+    """Return the folder with a version of the environment at `root`; None when it is not stored. Blocks, briefly."""
     if not is_code_id(code_id):
         return None
     folder = os.path.realpath(versions_folder(Path(root)) / code_id)

@@ -1,5 +1,5 @@
 """
-What a program needs to compile manifests that it holds as texts: no folder, no data, no Ruby, no master.
+The API for programs that compile manifests given as texts: no folder, no data, no Ruby, no master.
 
 `compile_manifest` is enough for most. A program that has more of an environment passes a host of its own to `evaluation.compile`:
 `CompilerHost` says what the compiler asks, and `TextHost` is the smallest one. That of a master is in `environments`.
@@ -114,7 +114,7 @@ def compile_manifest(
     log: Callable[[LogEntry], None] = lambda entry: None,
 ) -> dict[str, Any]:
     """
-    Return the catalog of a node as plain data, as protocol reference 3.4 has it: its resources and edges.
+    Return the catalog of a node as plain data, as in protocol reference 3.4: its resources and edges.
 
     Args:
         facts: The node's facts; each is a top scope variable, too.

@@ -1,4 +1,4 @@
-"""What the compiler gets from its host: an environment's files and data, and a node. It reads nothing by itself."""
+"""The interface between the compiler and its host: an environment's files and data, and a node. The compiler itself reads nothing."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class NodeInput:
 
 class DataContext(Protocol):
     """
-    What the data may ask of the compilation, and the scope, that looks something up.
+    The services of a compilation and its scope for a lookup.
 
     Attributes:
         scope: backend functions are called in it.
@@ -128,7 +128,7 @@ class DataContext(Protocol):
     def session(self) -> dict[str, Any]: ...
 
     def variable(self, name: str) -> Value:
-        """Return the value of a variable, None when it is not set, which is reported as `strict` says."""
+        """Return the value of a variable, None when it is not set, which is reported as `strict` requires."""
 
     def peek(self, name: str) -> Value:
         """Return the value of a variable, None when it is not set, which is not reported."""
@@ -140,7 +140,7 @@ class DataContext(Protocol):
         """Return the value of `calling_class`, `calling_class_path` or `calling_module`, the variables of version 3."""
 
     def convert(self, key: str, value: Value, conversion: Value) -> Value:
-        """Return the value of a key converted as its lookup option `convert_to` says: a type, or an array of it and further arguments."""
+        """Return the value of a key converted by its lookup option `convert_to`: a type, or an array of it and further arguments."""
 
     def warn(self, message: str) -> None:
         """Log a warning about the data; the catalog is not cached."""
@@ -155,7 +155,7 @@ class DataContext(Protocol):
 @dataclass(frozen=True, slots=True)
 class LookupArguments:
     """
-    What the caller of a lookup function gives beside key and merge.
+    The arguments of a lookup function other than key and merge.
 
     Attributes:
         overrides: values that hide variables and keys.
@@ -196,7 +196,7 @@ class LookupMethods(InstanceMethods):
         raise NotImplementedError
 
     def explain(self, text: Callable[[], object] | None) -> None:
-        """Add what `text` returns to the explanation; it is not called when nobody asked for one."""
+        """Add the text that `text` returns to the explanation; it is not called without an explanation."""
         raise NotImplementedError
 
     def cache(self, key: Value, value: Value) -> Value:
@@ -208,7 +208,7 @@ class LookupMethods(InstanceMethods):
         raise NotImplementedError
 
     def cached_file_data(self, path: str, block: Callable[[str], Value] | None = None) -> Value:
-        """Return the content of a file, or what the block returns for it; both are cached until the file changes."""
+        """Return the content of a file, or the block's result for it; both are cached until the file changes."""
         raise NotImplementedError
 
     def read_data(self, function: str, path: str) -> dict[Any, Value]:
@@ -221,7 +221,7 @@ class LookupMethods(InstanceMethods):
 
 
 class RubyRuntime(Protocol):
-    """The seam for what modules have in Ruby: ERB templates and functions."""
+    """The interface for modules' code in Ruby: ERB templates and functions."""
 
     def erb(self, scope: Any, text: str, name: str | None, file: str | None, answers: Sequence[Any] = ()) -> str:
         """
@@ -279,17 +279,17 @@ class CompilerHost(Protocol):
         """Return the content of a file that `find_file` found."""
 
     def execute(self, command: Sequence[str]) -> str:
-        """Return what a program on the compiling host prints; raise EvaluationError when it fails."""
+        """Return the output of a program on the compiling host; raise EvaluationError when it fails."""
 
     @property
     def ruby(self) -> RubyRuntime | None:
-        """The evaluator of what modules have in Ruby; None without one."""
+        """The evaluator of modules' code in Ruby; None without one."""
 
     def lookup(self, key: str, context: DataContext, merge: Any = None, arguments: LookupArguments = NO_ARGUMENTS) -> Value:
-        """Return a value of the site's data; NotFoundInData when there is none. `merge` None: as the data says."""
+        """Return a value of the site's data; raise NotFoundInData when there is none. `merge` None: as set in the data."""
 
     def lookup_context(self, context: DataContext, module: str | None) -> LookupMethods:
-        """Return what works behind a `Puppet::LookupContext` that a manifest made itself."""
+        """Return the implementation of a `Puppet::LookupContext` that a manifest made itself."""
 
     def setting(self, name: str) -> Any:
         """Return a setting of the master; None when it has none of that name."""
@@ -299,7 +299,7 @@ class CompilerHost(Protocol):
 
     def exported(self, type_name: str, query: Value, node: NodeInput) -> Sequence[ExportedResource]:
         """
-        Return what other nodes exported of a type; nothing without storeconfigs. The host records the question, and that of
+        Return the resources of a type that other nodes export; none without storeconfigs. The host records the question, and that of
         `query_puppetdb`, with what the catalog depends on.
 
         Args:

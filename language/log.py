@@ -1,4 +1,4 @@
-"""The log of one compilation: what manifests and the compiler itself have to say to the master's log."""
+"""The log of one compilation: messages of manifests and of the compiler itself for the master's log."""
 
 from __future__ import annotations
 

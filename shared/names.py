@@ -51,7 +51,7 @@ def valid_certname(text: str) -> str:
 
 
 def valid_requested_certname(text: str, *, master: str = "") -> str:
-    """Return a certname that a stranger may ask a certificate for: not `ca`, not the master's own."""
+    """Return a certname for which a stranger may request a certificate: not `ca`, not the master's own."""
     if text in ("ca", master):
         raise BadName(f"The certname {quoted_for_log(text)} is reserved")
     return valid_certname(text)

@@ -40,7 +40,10 @@ class PluginFinder(MetaPathFinder):
         self.check = check
 
     def install(self) -> None:
-        """Forget what an earlier run loaded, and resolve imports from now on. The interpreter's own tables are the only place for both."""
+        """
+        Discard modules loaded by an earlier run, and resolve imports from now on. The interpreter's own tables are the only place for
+        both.
+        """
         for name in [module for module in sys.modules if module.startswith(self.prefixes)]:
             del sys.modules[name]
         sys.meta_path[:] = [

@@ -158,7 +158,7 @@ async def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> Non
 
 
 async def _bounded(stream: asyncio.StreamReader, most: int, *, on_overflow: Callable[[], None] | None = None) -> tuple[bytes, bool]:
-    """Return a stream to its end, its first `most` bytes kept, and whether there were more."""
+    """Return a stream to its end, with its first `most` bytes, and whether there were more."""
     output = bytearray()
     overflown = False
     while chunk := await stream.read(65536):

@@ -84,7 +84,7 @@ class Regexp:
             raise EvaluationError(message, hint="A group may not call itself before it has matched a character.") from None
 
     def substitute(self, text: str, replacement: Callable[[Match], str], *, everywhere: bool = True) -> str:
-        """Return `text` with the matches replaced, or the first. Behind an empty match Ruby goes on with the next character."""
+        """Return `text` with the matches replaced, or the first. After an empty match Ruby continues with the next character."""
         parts: list[str] = []
         at = done = 0
         while at <= len(text) and (match := self.search(text, at)):

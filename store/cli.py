@@ -69,7 +69,10 @@ def run(settings: MasterSettings) -> int:
 
 
 def become_service_account(settings: MasterSettings) -> bool:
-    """Give up root for the account in the settings, which gets the folders; return whether that could be done, else the log says why."""
+    """
+    Give up root for the account in the settings, which gets the folders; return whether it succeeded, otherwise after an error in the
+    log.
+    """
     if os.geteuid() != 0 or settings.user == "root":
         return True
     try:

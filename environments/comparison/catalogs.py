@@ -37,7 +37,7 @@ Place = tuple[str, str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class NodeWords:
-    """Finds what names a node in a text, so that a change that is the same but for the node's name is one change."""
+    """Finds a node's names in a text, so that changes that differ only in the node's name are one change."""
 
     pattern: re.Pattern[str] | None
 
@@ -224,7 +224,7 @@ class CatalogComparison:
     def _source(
         self, ref: str, resources: tuple[Resource, Resource], parameters: Mapping[str, Any], words: NodeWords
     ) -> Iterator[tuple[Place, Diff]]:
-        """Yield what differs in the files that a resource has as its source, which is the same on both sides."""
+        """Yield the differences in the source files of a resource, when the source is the same on both sides."""
         keys = module_sources(parameters)
         found = [next((key for key in keys if side.path(key) is not None), None) for side in self.sources]
         digests = [side.digest(key) if key is not None else None for side, key in zip(self.sources, found, strict=True)]
@@ -244,7 +244,7 @@ class CatalogComparison:
     def _edges(
         self, kind: str, before: Mapping[tuple[str, str, str], None], after: Mapping[tuple[str, str, str], None], common: set[str]
     ) -> Iterator[tuple[Place, Diff]]:
-        """Yield the edges that one side has alone; those of resources that were added or removed say nothing more."""
+        """Yield the edges that only one side has, except those of resources that were added or removed."""
         for action, edges, others in (("removed", before, after), ("added", after, before)):
             for first, second, name in edges:
                 if (first, second, name) in others or first not in common or second not in common:
@@ -284,7 +284,7 @@ class CatalogComparison:
 
 
 def _change(kind: str, action: str, subject: str, **more: Any) -> dict[str, Any]:
-    """Return a change as data; what says nothing is not in it."""
+    """Return a change as data, without empty fields."""
     return {"kind": kind, "action": action, "subject": subject, **more}
 
 
@@ -357,7 +357,7 @@ def _containment(catalog: Catalog, neutral: Callable[[str], str]) -> dict[tuple[
 
 
 def _order(resources: Mapping[str, Resource], neutral: Callable[[Any], Any]) -> dict[tuple[str, str, str], None]:
-    """Return which resource comes before which, and whether it notifies it, as both of them say it."""
+    """Return the order of two resources, and whether the first notifies the second, from the relationships of both."""
     pairs: dict[tuple[str, str, str], None] = {}
     for ref, resource in resources.items():
         parameters = resource.get("parameters", {})

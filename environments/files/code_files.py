@@ -41,7 +41,7 @@ class CodeFiles(Protocol):
     def is_folder(self, path: str) -> bool: ...
 
     def signature(self, path: str) -> Signature:
-        """Return what differs when the file does; None when there is none."""
+        """Return a signature that differs when the file does; None when there is none."""
 
     def note_read(self, path: str, since: int) -> None:
         """Note that a program has read a file by itself, at some time since then (nanoseconds of time.time)."""

@@ -40,7 +40,7 @@ class Deprecation:
 @dataclass(frozen=True, slots=True)
 class LegacyProvider:
     """
-    The setting from before hiera.yaml version 5 that says where an environment or module has its data.
+    The setting from before hiera.yaml version 5 that selects the data of an environment or module.
 
     Attributes:
         setting: its name. value: none, hiera, function, or '' when it is not set.

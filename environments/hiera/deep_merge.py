@@ -89,7 +89,7 @@ class DeepMerge:
         return isinstance(item, str) and item.startswith(self.prefix)
 
     def _replace(self, higher: Value) -> Value:
-        """Return what replaces a lower value that cannot be merged: `higher` without knockouts."""
+        """Return the replacement of a lower value that cannot be merged: `higher` without knockouts."""
         if self.prefix is None:
             return higher
         if isinstance(higher, str):

@@ -40,7 +40,10 @@ class Listings:
         self._read: OrderedDict[str, ListedByPath] = OrderedDict()  # by environment, the least recently requested first
 
     def answer(self, question: Mapping[str, Any]) -> bytes:
-        """Return the requested list as JSON: `of` says which list, `environment` where ('': in all). Raise NotFound for an unknown one."""
+        """
+        Return the requested list as JSON: `of` is the kind of list, `environment` its environment ('': all). Raise NotFound for an
+        unknown one.
+        """
         environment: str = question["environment"]
         match question["of"]:
             case "classes":

@@ -123,7 +123,7 @@ class ResourceTypes:
         self._read: dict[str, tuple[str, list[DefinitionEntry]]] = {}
 
     def answer(self, question: Mapping[str, Any]) -> list[DefinitionEntry]:
-        """Return the entries that a request asks for by `environment`, and by `name`, or by `pattern` and `kind`."""
+        """Return the entries for a request by `environment`, and by `name`, or by `pattern` and `kind`."""
         if question["name"]:
             entry = self.find(question["environment"], question["name"])
             return [] if entry is None else [entry]

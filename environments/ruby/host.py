@@ -41,7 +41,7 @@ NONSENSE = "Ruby answered nonsense"
 
 
 class _RubyError(Exception):
-    """Ruby raised an error; `lacks` names what only Puppet's own Ruby has."""
+    """Ruby raised an error; `lacks` names the missing part, which only Puppet's own Ruby has."""
 
     def __init__(self, report: dict[str, Any]) -> None:
         super().__init__(report.get("message"))
@@ -209,7 +209,7 @@ class RubyHost:
     # --- questions to Ruby ---
 
     def _load(self, scope: Scope | None, number: int, op: str, *args: Any) -> Any:
-        """Send a template or function to the child by the operation `op`; return what Ruby answers, None when the child had it already."""
+        """Send a template or function to the child by the operation `op`; return Ruby's answer, None when the child had it already."""
         child = self._live_child(scope)
         if number in self._loaded:
             return None
@@ -236,7 +236,7 @@ class RubyHost:
         return child
 
     def _ask(self, scope: Scope | None, op: str, *args: Any) -> Any:
-        """Return what Ruby answers; raise _RubyError when it raises, or the error of this process that passed through it."""
+        """Return Ruby's answer; raise _RubyError when it raises, or the error of this process that passed through it."""
         child = self._child
         assert child is not None
         if not self._scopes:
@@ -312,7 +312,7 @@ class RubyHost:
     # --- questions of Ruby's ---
 
     def _answer(self, child: RubyChild, message: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to a question of Ruby's. Errors pass through Ruby; what ends a compile is raised."""
+        """Return the answer to a question of Ruby's. Errors pass through Ruby; an exception that ends a compile is raised."""
         scope: Scope | None = self._scopes[-1]
         try:
             if scope is None:

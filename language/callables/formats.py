@@ -76,7 +76,7 @@ class ValueFormat:
         return "" if " " in self.flags else usual
 
     def over(self, lower: ValueFormat | None) -> ValueFormat:
-        """Return this format, with what it does not specify taken from `lower`."""
+        """Return this format, with missing parts from `lower`."""
         if lower is None:
             return self
         return replace(

@@ -52,7 +52,7 @@ class _Arguments:
         self.way = ""
 
     def _go(self, way: str, refusal: str, *others: str) -> None:
-        """Note how an argument is taken; raise EvaluationError when one of the `others` was used before."""
+        """Record the kind of an argument; raise EvaluationError when one of the `others` was used before."""
         if self.way in others:
             shown = f"unnumbered({self.next})" if self.way == "unnumbered" else self.way
             raise EvaluationError(f"{refusal} {shown}")

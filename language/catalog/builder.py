@@ -1,4 +1,4 @@
-"""The catalog that is being built: its resources, how they are found, what contains what."""
+"""The catalog under construction: its resources, their indexes, and containment."""
 
 from __future__ import annotations
 

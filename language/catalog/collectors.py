@@ -83,7 +83,7 @@ class ResourceCollector:
     _exported: Sequence[ExportedResource] | None = field(default=None, init=False)  # by other nodes; asked for once
 
     def evaluate(self, compilation: CompilationView) -> bool:
-        """Realize what passes the test by now, and return whether something of that is new."""
+        """Realize all resources that match by now, and return whether any of them is new."""
         if self.exported and not compilation.storeconfigs:
             return False
         test = self.test
@@ -108,7 +108,7 @@ class ResourceCollector:
         return bool(new)
 
     def _import(self, compilation: CompilationView) -> list[DeclaredResource]:
-        """Put the resources of other nodes into the catalog, and return those that are new; the first time asks for them."""
+        """Put the resources of other nodes into the catalog, and return the new ones; only the first call queries them."""
         if self._exported is not None:
             return []
         query = self.test.query if self.test is not None else None

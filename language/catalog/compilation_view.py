@@ -50,7 +50,7 @@ class CompilationView(Protocol):
 
     @property
     def storeconfigs(self) -> bool:
-        """Whether the setting `storeconfigs` lets resources be exported and collected."""
+        """True if the setting `storeconfigs` allows resources to be exported and collected."""
 
     @property
     def log(self) -> CompilationLog: ...

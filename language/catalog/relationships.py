@@ -1,4 +1,4 @@
-"""Relationships: chains of `->` and `~>`, and the check that what metaparameters refer to is there."""
+"""Relationships: chains of `->` and `~>`, and the check that the targets of metaparameters exist."""
 
 from __future__ import annotations
 

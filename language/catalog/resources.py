@@ -260,7 +260,7 @@ class DeclaredResource:
 
 
 def parts_of_title(resource: DeclaredResource) -> dict[str, str | None]:
-    """Return the attributes that the title says, by name; raise EvaluationError when no title pattern of the type fits."""
+    """Return the attributes that the title sets, by name; raise EvaluationError when no title pattern of the type matches."""
     assert resource.native is not None
     patterns = resource.native.title_patterns
     if not patterns:

@@ -1,5 +1,5 @@
 """
-Values in a catalog's JSON: what JSON has not becomes a map with `__ptype`, or text where the reader knows no rich data.
+Values in a catalog's JSON: values that JSON lacks become maps with `__ptype`, or text for a reader without rich data.
 
 Source: language reference 14; protocol reference 3.4.
 """

@@ -71,7 +71,7 @@ def jump(writer: Writer, name: str, arguments: Sequence[n.SyntaxNode], node: n.S
 
 
 def returns_from_lambda(text: str, *parts: n.SyntaxNode | None) -> bool:
-    """Return whether a lambda anywhere in these, parts of the file `text`, says `return`, so that the body around has to catch it."""
+    """Return whether a lambda anywhere in these nodes of the file `text` contains `return`, so that the body around it has to catch it."""
     if "return" not in text:
         return False
     for part in parts:

@@ -32,7 +32,7 @@ _SIZES: Final = 2
 
 def with_element_types(node: n.AccessExpression) -> n.AccessExpression:
     """
-    Return `Array[2, 3]` as a definition has it: `Array[Default, 2, 3]`, which nothing but `default` fits; the same for Hash.
+    Return `Array[2, 3]` in the form of a definition: `Array[Default, 2, 3]`, which nothing but `default` fits; the same for Hash.
 
     Source: puppet 7.23, asked; the cases alias-of-sizes-… of generated.yaml.
     """

@@ -68,7 +68,7 @@ class Unit:
         return code if code.co_filename == name else with_filename(code, name)
 
     def marks(self, source: Source) -> Marks:
-        """Return what errors name at each place in the code that there is; the marks are determined by writing the code again."""
+        """Return the data for error messages at each place in the existing code; they are determined by writing the code again."""
         marks: Marks = {}
         program = self._tree(source)
         for index, part in self.parts:

@@ -124,7 +124,7 @@ class Writer:
         return line, len(self.source.text[start:at].encode("utf-8", "surrogatepass"))
 
     def mark(self, node: n.SyntaxNode, label: str, **operands: n.SyntaxNode) -> None:
-        """Note that an error at `node` says `label`, the construct's name with its article, or points at one of `operands`."""
+        """Record that an error at `node` shows `label`, the construct's name with its article, or points at one of `operands`."""
         if self.marks is None:
             return
         where = self.source.locate(node.at)

@@ -16,11 +16,11 @@ class Refusal(Exception):
 
 
 class RubyStop(Exception):
-    """A translated template cannot go on; where there is Ruby, it renders the template instead."""
+    """A translated template cannot continue; if Ruby is installed, it renders the template instead."""
 
 
 class Doubt(RubyStop):
-    """An operation met values for which we do not know for certain what Ruby does."""
+    """An operation got values for which Ruby's behaviour is not certain."""
 
 
 class RubyError(RubyStop):

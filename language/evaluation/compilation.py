@@ -217,7 +217,7 @@ class Scope:
     # --- variables ---
 
     def get(self, name: str) -> Value:
-        """Return the value of a plain `$name`; None, after a complaint as the settings say, when it is not set."""
+        """Return the value of a plain `$name`; None, with the message that the settings require, when it is not set."""
         scope: Scope | None = self
         while scope is not None:
             value = scope.vars.get(name, MISSING)
@@ -249,7 +249,7 @@ class Scope:
         return name.removeprefix("::") in BUILT_IN or self.find(name) is not MISSING
 
     def top_variable(self, name: str) -> Value:
-        """Return `$::name`; None, after a complaint as the settings say, when it is not set."""
+        """Return `$::name`; None, with the message that the settings require, when it is not set."""
         value = self.compilation.top.vars.get(name, MISSING)
         return value if value is not MISSING else self._unknown(f"::{name}")
 
@@ -266,7 +266,7 @@ class Scope:
         return None
 
     def _report_unknown(self, name: str) -> None:
-        """Complain about a variable that is not there, as the settings say."""
+        """Report an unknown variable as the settings require."""
         compilation = self.compilation
         message = f"Unknown variable: '{name}'."
         strict = compilation.reporter.strict
@@ -360,7 +360,7 @@ class Scope:
         return attributes
 
     def is_default(self, type_name: str, name: str, value: Value) -> bool:
-        """Return whether a resource default in force says this very value."""
+        """Return whether a resource default in force has this very value."""
         scope: Scope | None = self
         while scope is not None:
             defaults = scope.defaults.get(type_name)
@@ -452,7 +452,7 @@ class Scope:
         return self.compilation.host.lookup_context(self.data_context(), module)
 
     def data_context(self) -> DataContext:
-        """Return what Hiera may ask of this scope."""
+        """Return the interface of this scope for Hiera."""
         return self.compilation.actions.data_context(self)
 
     def render_epp(self, function: str, text: str, file: str, parameters: Mapping[str, Value] | None, *, outside: CatalogContext) -> Value:

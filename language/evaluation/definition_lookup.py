@@ -114,7 +114,7 @@ class DefinitionLookup:
 
     def deferred_type(self, value: Deferred) -> PuppetType | None:
         """
-        Return what the function of a Deferred declares to return; None when it declares nothing, or only the agent can run it.
+        Return the declared return type of a Deferred's function; None when it declares none, or only the agent can run it.
 
         Raises:
             EvaluationError: there is no such function, or it takes no such arguments.

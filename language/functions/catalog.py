@@ -70,7 +70,7 @@ def include(context: CatalogContext, *names: Value) -> list[Value]:
 
 @function("contain", "Any names+")
 def contain(context: CatalogContext, *names: Value) -> list[Value]:
-    """Do what `include` does, and contain the classes in the calling class or define."""
+    """Do the same as `include`, and contain the classes in the calling class or define."""
     absolute_names = class_names(names)
     container = context.resource
     for resource in context.include(absolute_names):
@@ -81,7 +81,7 @@ def contain(context: CatalogContext, *names: Value) -> list[Value]:
 
 @function("require", "Any names+")
 def require(context: CatalogContext, *names: Value) -> list[Value]:
-    """Do what `include` does, and make the calling class or define require the classes."""
+    """Do the same as `include`, and make the calling class or define require the classes."""
     absolute_names = class_names(names)
     context.include(absolute_names)
     resource = context.resource

@@ -62,7 +62,7 @@ class CatalogContext(Context, Protocol):
         """Return the value of a key in the site's data; raise NotFoundInData when there is none."""
 
     def lookup_context(self, module: str | None) -> LookupMethods:
-        """Return what works behind a `Puppet::LookupContext` that a manifest made itself."""
+        """Return the implementation of a `Puppet::LookupContext` that a manifest made itself."""
 
     def render_epp(self, function: str, text: str, file: str, parameters: Mapping[str, Value] | None, *, outside: CatalogContext) -> Value:
         """Return the text of a template, for `function`; it sees the variables of the scope `outside`."""

@@ -21,7 +21,7 @@ def new(context: Context, type_: PuppetType, *args: Value, block: Closure | None
 
 @function("convert_to", "Any value", "Type type", "Any args*", "Callable[1,1] &block?")
 def convert_to(context: Context, value: Value, type_: PuppetType, *args: Value, block: Closure | None = None) -> Value:
-    """Return what `new` returns, with the value as the first argument."""
+    """Return the result of `new` with the value as the first argument."""
     converted = new_value(type_, (value, *args), context)
     return block(converted) if block is not None else converted
 

@@ -155,7 +155,7 @@ def empty_undef(context: Context, _: None) -> bool:
 
 
 def ruby_text(value: Value) -> str:
-    """Return what `to_s` of Ruby returns: the text as in the language, but collections as `inspect` writes them."""
+    """Return the result of Ruby's `to_s`: the text as in the language, but collections as `inspect` writes them."""
     if value.__class__ is Regexp:
         return str(value.embedded())
     return inspect(value) if value.__class__ in (list, dict) else to_s(value)

@@ -21,7 +21,7 @@ DiagnosticLog = Callable[[str, Diagnostic], None]
 
 
 class FileReader:
-    """Reads manifests and templates for one environment; `runtime` is what their code calls, by name."""
+    """Reads manifests and templates for one environment; `runtime` has the functions that their code calls, by name."""
 
     def __init__(self, host: CompilerHost, runtime: Mapping[str, Any], cache: CodeCache, log: DiagnosticLog) -> None:
         self.host = host

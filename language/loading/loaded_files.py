@@ -41,7 +41,7 @@ class LoadedFile:
     _marked: int = 0  # parts whose marks these are
 
     def marks(self) -> Marks:
-        """Return what errors name at each place in its code: label, line, column and operands; it is found for the first error."""
+        """Return the data for error messages at each place in its code: label, line, column and operands; computed for the first error."""
         if self._marked != len(self.unit.parts):
             self._marks, self._marked = self.unit.marks(self.source), len(self.unit.parts)
         return self._marks
@@ -73,7 +73,7 @@ class _FileCode:
         return names["_types"], names["_defaults"]
 
     def signature(self) -> tuple[Callable[[CatalogContext], Signature], Body]:
-        """Return what makes the signature of a function, and its body."""
+        """Return the factory of a function's signature, and its body."""
         names = self.file.run(self.index, "body")
         return names["_own_signature"], names["_body"]
 

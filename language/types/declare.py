@@ -195,7 +195,7 @@ def _function(owner: ObjectType, name: str, initializer: Value) -> ObjectAttribu
 
 
 def _check_override(type_: ObjectType, attribute: ObjectAttribute) -> None:
-    """Raise EvaluationError when an attribute overrides an inherited one and may not, or says that it overrides one and does not."""
+    """Raise EvaluationError when an attribute overrides an inherited one without permission, or declares an override without overriding."""
     parent = type_.parent
     inherited = None
     if parent is not None:

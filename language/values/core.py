@@ -459,7 +459,7 @@ class Strictness(Enum):
 
 class Reporter:
     """
-    Receives what operators and conversions tolerate. The runtime passes a subclass that knows the place of the evaluation.
+    Receives the leniencies of operators and conversions. The runtime passes a subclass that knows the place of the evaluation.
 
     Attributes:
         strict: whether `lenient` does nothing, warns, or raises an EvaluationError.

@@ -119,7 +119,7 @@ def program(value: Value) -> str:
 
 
 def inspect(value: Value) -> str:
-    """Return `value` as Ruby's `inspect` shows it, which is what joining a hash or a failed conversion prints."""
+    """Return Ruby's `inspect` of `value`, which is also the text of a joined hash or a failed conversion."""
     if value.__class__ is str:
         return _inspect_text(value, _escape)
     if value is None:
@@ -147,7 +147,7 @@ def inspect(value: Value) -> str:
 
 @singledispatch
 def inspect_object(value: Value) -> str:
-    """Return what `inspect` shows of a value of any other class; types register their own functions."""
+    """Return the `inspect` of a value of any other class; types register their own functions."""
     return to_s(value)
 
 

@@ -290,7 +290,7 @@ def _alternative(text: str, whole: str) -> VersionInterval | None:
 
 
 def _simple(text: str, whole: str) -> VersionInterval:
-    """Return what one comparison allows."""
+    """Return the versions that one comparison allows."""
     match = _SIMPLE.fullmatch(text)
     partial = _PARTIAL.fullmatch(match[2]) if match is not None else None
     if match is None or partial is None:

@@ -99,7 +99,7 @@ class _Parser:
         raise BadData(f"The HOCON text is malformed in line {line}: {message}")
 
     def copy(self, number: int) -> None:
-        """Count keys and items that are to be copied."""
+        """Count keys and items that will be copied."""
         self.copied += number
         if self.copied > MAX_COPIED:
             raise BadData(f"The HOCON text joins lists or objects of more than {MAX_COPIED} items")

@@ -130,7 +130,7 @@ _OTHER = object()
 
 def _read_canonical(body: bytes) -> Any:
     """
-    Return the value of a text that is exactly what `dumps` writes of it, as most peers' is; _OTHER for any other text, right or wrong.
+    Return the value of a text that is exactly in the form of `dumps`, as most peers' texts are; _OTHER for any other text, right or wrong.
 
     orjson takes the last of repeated keys, and a float for a large integer: that would not be written in the same way again.
     """

@@ -35,7 +35,7 @@ def loads(body: bytes | str, *, aliases: bool = False, first: bool = False, scal
 
 
 def load_reader() -> None:
-    """Load what reads YAML, so that a server's first document need not wait for it."""
+    """Load the YAML reader, so that a server's first document does not have to wait for it."""
     from . import yamlreader as yamlreader
 
 

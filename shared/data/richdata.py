@@ -26,7 +26,7 @@ MAX_DEPTH = 100  # levels of nesting
 
 @dataclass(frozen=True, slots=True)
 class WireSensitive:
-    """A value that is not to be shown; its text says so."""
+    """A Sensitive value; its text is a redaction mark."""
 
     value: Any
 
@@ -67,7 +67,7 @@ class WireType(str):
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> WireType:
-        """Return the type that a catalog has as data; BadData or Unsupported as `type_notation` says."""
+        """Return the type that a catalog has as data; raise BadData or Unsupported like `type_notation`."""
         wire_type = cls(type_notation(data))
         wire_type.expanded = type_notation(data, aliases=False)
         return wire_type

@@ -48,7 +48,7 @@ def read(body: bytes | str, aliases: bool, first: bool, scalars: Scalars) -> Any
 
 @dataclass(slots=True)
 class _Open:
-    """A map or list whose end has not come yet. `nodes` and `characters` are what had been counted before it."""
+    """An unfinished map or list. `nodes` and `characters` are the counts before it."""
 
     value: Any
     tag: str | None

@@ -257,7 +257,7 @@ class Core(Scalars):
 
 
 def _moment(match: re.Match[str]) -> datetime | None:
-    """Return the time that a match of _TIME says, in UTC when it names no offset; None when there is no such time."""
+    """Return the time of a match of _TIME, in UTC when it has no offset; None when there is no such time."""
     year, month, day, hour, minute, second = (int(match[number]) for number in range(1, 7))
     micro = int(((match[7] or "")[:6] or "0").ljust(6, "0"))
     offset = timedelta()
@@ -271,7 +271,7 @@ def _moment(match: re.Match[str]) -> datetime | None:
 
 
 def _day(match: re.Match[str]) -> date | None:
-    """Return the day that a match of _DATE says; None when there is no such day."""
+    """Return the day of a match of _DATE; None when there is no such day."""
     try:
         return date(int(match[1]), int(match[2]), int(match[3]))
     except ValueError:

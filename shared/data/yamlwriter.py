@@ -76,7 +76,7 @@ class WrittenItems:
         self._older: dict[tuple[str, bytes], str] = {}  # what is not used again before the others are as many as may be kept is dropped
 
     def find(self, key: tuple[str, bytes]) -> str | None:
-        """Return the lines of an item, None when they are not kept."""
+        """Return the lines of an item, None when they are not cached."""
         lines = self._lines.get(key)
         if lines is None and (lines := self._older.get(key)) is not None:
             self.keep(key, lines)
@@ -103,7 +103,7 @@ def write(data: Any, items: WrittenItems | None = None) -> str:
 
 
 class _Document:
-    """The lines of one document. Texts of one line are remembered as they are written: a report says the same again and again."""
+    """The lines of one document. One-line texts are cached in their written form, because reports repeat them."""
 
     def __init__(self, items: WrittenItems | None = None) -> None:
         self.lines: list[str] = []
@@ -255,7 +255,7 @@ def _is_printable(text: str) -> bool:
 
 @cache
 def _unprintable() -> re.Pattern[str]:
-    """Return what finds characters that YAML cannot have as they are; compiling it takes 4 ms, and few processes need it."""
+    """Return the pattern of characters that YAML must escape; compiling it takes 4 ms, and few processes need it."""
     return re.compile("[^\\x20-\\x7e\\xa0-\\u2027\\u202a-\\ud7ff\\ue000-\\ufefe\\uff00-\\ufffd\U00010000-\U0010ffff]")
 
 

@@ -165,7 +165,7 @@ def _checksum(fd: int, info: os.stat_result, options: MetadataOptions, confined:
 
 
 def _target_checksum(tree: FileTree, relative: str, options: MetadataOptions) -> str | None:
-    """Return the sum of the regular file that a managed link leads to; None for anything else, above all what lies outside of the tree."""
+    """Return the sum of the regular file that a managed link leads to; None for anything else, above all for a file outside of the tree."""
     try:
         fd = tree.open(relative, follow=True)
     except PuppetError:

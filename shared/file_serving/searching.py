@@ -28,7 +28,7 @@ MAX_DEPTH: Final = 100  # directories within one another
 @dataclass(slots=True)
 class MetadataListing:
     """
-    The answer to a search, root first; `warnings` are to be logged.
+    The answer to a search, root first; the caller logs `warnings`.
 
     `unserved` are those left out because their names cannot be sent or requested: (root, path below it).
     """

@@ -33,7 +33,7 @@ class FileTree:
     confined: bool = True
 
     def open(self, relative: str, *, follow: bool) -> int:
-        """Return a descriptor, for reading, of a regular file or directory; never blocks. NotFound, Denied or BadRequest say why not."""
+        """Return a descriptor, for reading, of a regular file or directory; never blocks. Raise NotFound, Denied or BadRequest."""
         try:
             if not self.confined:
                 return self._open_plainly(relative, follow)

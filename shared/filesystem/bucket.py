@@ -181,7 +181,7 @@ class Bucket:
 
     def add(self, blocks: Iterable[bytes], *, value: str | None = None, path: str | None = None) -> str:
         """
-        Store what `blocks` yields; the hex value of it.
+        Store the blocks that `blocks` yields; return their hex value.
 
         Args:
             value: The checksum the sender claims; anything else arriving is refused and nothing is stored.
@@ -195,7 +195,7 @@ class Bucket:
             return new.keep(value, path)
 
     def sweep(self, *, older_than: float = 86400.0) -> int:
-        """Remove what writers that died left behind more than `older_than` seconds ago; how many. Each new writer does it."""
+        """Remove leftovers of dead writers that are older than `older_than` seconds; return their number. Each new writer calls it."""
         gone = 0
         try:
             names = list(self.root.iterdir())

@@ -52,7 +52,7 @@ def algorithm(name: str) -> Algorithm:
 
 
 def is_digest(name: str) -> bool:
-    """Return whether checksums of this type say something about all of the content (so not lite, time or none)."""
+    """Return whether checksums of this type depend on all of the content (so not lite, time or none)."""
     return name in HEX_LENGTH and not name.endswith("lite")
 
 

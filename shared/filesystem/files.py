@@ -1,4 +1,4 @@
-"""Files, safely: paths kept inside a root, opening without following links out of it, atomic writes, locks."""
+"""Safe access to files: paths kept inside a root, opening without following links out of it, atomic writes, locks."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def links_out_of(folder: Path) -> list[Path]:
 
 
 def sweep(folder: Path, *, older_than: float = 3600.0) -> int:
-    """Remove what killed processes left of `write_atomic` in `folder`, when it is older (seconds), and return how many files it was."""
+    """Remove leftovers of `write_atomic` in `folder` from killed processes, when older (seconds), and return their number."""
     before = time.time() - older_than
     count = 0
     # Not found: the folder, or a file that its writer has renamed in between.
@@ -341,7 +341,7 @@ def make_directory(path: Path, *, mode: int = 0o755, inherit: bool = False) -> N
 
 
 def sync_directory(path: Path) -> None:
-    """Have the names in a directory on the disk."""
+    """Flush the names in a directory to the disk."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with naming(path):

@@ -92,7 +92,7 @@ def is_lasting(own: Stamp) -> bool:
 
 def stamp_of(path: Path) -> Stamp:
     """
-    Return what differs when the file that a path leads to does; None when it is not there. Blocks; OSError.
+    Return a stamp that differs when the file at a path does; None when there is none. Blocks; OSError.
 
     Where its identity does not last, it has a digest of its content, too.
     """

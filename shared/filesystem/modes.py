@@ -30,7 +30,7 @@ def octal(bits: int) -> str:
 
 
 def searchable(bits: int) -> int:
-    """Return `bits` with the right to search wherever there is the right to read: what an octal mode means for a directory."""
+    """Return `bits` with the right to search wherever there is the right to read: the meaning of an octal mode for a directory."""
     return bits | (bits & 0o444) >> 2
 
 
@@ -57,7 +57,7 @@ def apply_mode(mode: str, current: int, *, directory: bool) -> int:
 
 
 def _part(part: str, before: int, original: int, directory: bool) -> int:
-    """Return one comma-separated part applied to `before`; `original` decides what `X` means."""
+    """Return the result of one comma-separated part applied to `before`; `original` decides the meaning of `X`."""
     who = part[: len(part) - len(part.lstrip("ugoa"))]
     everyone = dict.fromkeys((who or "a").replace("a", "ugo"))
     special = before >> 9
@@ -92,7 +92,7 @@ def _value(letter: str, action: str, before: int, original: int, directory: bool
 
 
 def in_sync(mode: str, current: str, *, directory: bool) -> bool:
-    """Return whether the bits in `current` (octal) are what `mode` makes of them; False too for `absent` and an impossible `mode`."""
+    """Return whether the bits in `current` (octal) are the result of `mode` on them; False too for `absent` and an impossible `mode`."""
     if not is_octal(current):
         return False
     try:

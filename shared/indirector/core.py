@@ -250,7 +250,7 @@ class Terminus(Generic[M]):
         return instance
 
     def authorized(self, verb: str, request: Request[M]) -> bool:
-        """Return a terminus' own say about a remote caller, after the rules; the file server's mounts use it."""
+        """Return a terminus' own decision about a remote caller, after the rules; the file server's mounts use it."""
         return True
 
 

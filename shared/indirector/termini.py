@@ -189,7 +189,7 @@ class Yaml(FilePerKey[M]):
 
 
 class WriteOnlyYaml(Yaml[M]):
-    """Writes what `Yaml` would, and finds nothing: a record for other programs."""
+    """Writes the same files as `Yaml`, and finds nothing: a record for other programs."""
 
     async def find(self, request: Request[M]) -> M | None:
         return None

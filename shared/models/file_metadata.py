@@ -77,7 +77,7 @@ class FileMetadata(Model):
         return checksum
 
     def to_data(self, dialect: Dialect) -> Any:
-        """Return the wire form; both dialects name the same fields, null where there is nothing to say."""
+        """Return the wire form; both dialects have the same fields, with null for missing values."""
         data: dict[str, Any] = {
             "path": self.path,
             "relative_path": self.relative_path,

@@ -1,5 +1,5 @@
 """
-A report: what one run found and did, resource by resource.
+A report: the result of one run, resource by resource.
 
 Formats 4 (3.8) to 12 (7 and 8) are read into the same model, from JSON, PSON or Ruby-tagged YAML (which arrives here as plain
 data, see plainyaml). Times are ISO 8601 text, with as many digits as they came with. Source: protocol reference 3.13.
@@ -270,7 +270,7 @@ class Report(Model):
 
     @property
     def exit_bits(self) -> int:
-        """Return what `--detailed-exitcodes` shows: 2 for changes, 4 for failures; -1 when the run produced no metrics."""
+        """Return the bits of `--detailed-exitcodes`: 2 for changes, 4 for failures; -1 when the run produced no metrics."""
         if "resources" not in self.metrics or "changes" not in self.metrics:
             return -1
         resources = self.metrics["resources"]

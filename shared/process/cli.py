@@ -52,7 +52,9 @@ class _Option:
 
 
 def flag(doc: str | None, *spellings: str, default: bool = False, off: Sequence[str] = (), negatable: bool = False) -> bool:
-    """Declare an option without a value; `negatable`: `--no-name` sets it to False, and is what `doc` is about if that is not a default."""
+    """
+    Declare an option without a value; `negatable`: `--no-name` sets it to False, and `doc` describes that form if it is not the default.
+    """
     option = _Option("flag", doc, spellings, off=(*off, *(["--no-{}"] if negatable else [])))
     return field(default=default, metadata={"option": option})
 
@@ -95,7 +97,7 @@ class CommandOptions:
     """The name of the command, and its command line."""
 
     def check_options(self) -> None:
-        """Raise ConfigError when the options do not fit together; unless help is asked for."""
+        """Raise ConfigError when the options contradict each other, unless help is requested."""
 
 
 O = TypeVar("O", bound=CommandOptions)  # noqa: E741

@@ -96,7 +96,7 @@ class CommandSpec(Generic[O]):
         return {"Arguments": dict(self.arguments), "Actions": actions, "Options": {**own, **self.setting_docs, **common, **last}}
 
     def help(self) -> str:
-        """Return what `--help` prints."""
+        """Return the output of `--help`."""
         usage = "\n".join(f"{'      ' if number else 'Usage:'} {line}" for number, line in enumerate(self.usage_lines))
         tables = [f"{heading}:\n{_table(rows)}" for heading, rows in self.tables().items() if rows]
         every = "Every setting of puppet.conf is an option too: 'puppet config print' lists them." if self.settings else ""

@@ -24,7 +24,7 @@ _ATTEMPTS, _PAUSE = 30, 0.1  # at setting its niceness, and seconds between them
 
 
 class PidFile:
-    """A file with this process' number, refused while the process in it lives; only what we wrote is removed."""
+    """A file with this process' number, refused while the process in it lives; only our own file is removed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,7 +41,7 @@ class PidFile:
         return pid if process.is_alive() and not process.began_after(self.path) else None
 
     def write(self) -> None:
-        """Take the file; ConfigError names the process that has it."""
+        """Write the file; raise ConfigError with the process that has it."""
         other = self.running()
         if other is not None:
             raise ConfigError(f"Could not create PID file: {self.path}", hint=f"Process {other} is running; stop it first.")

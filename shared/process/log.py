@@ -90,7 +90,7 @@ def for_console(text: str) -> str:
 
 
 class _Formatter(logging.Formatter):
-    """Escapes what strangers put into a message."""
+    """Escapes untrusted text in a message."""
 
     def __init__(self, *, lines: bool) -> None:
         super().__init__()
@@ -289,7 +289,7 @@ class LogSettings(Protocol):
 
 
 def set_up_by(settings: LogSettings, *, foreground: bool, ident: str) -> None:
-    """Send the logs of a daemon where its settings say: by default to the console in the foreground, else to syslog."""
+    """Send the logs of a daemon to the destinations in its settings: by default to the console in the foreground, else to syslog."""
     set_up(
         level=level_of(settings),
         destinations=(settings.logdest or ("console" if foreground else "syslog")).split(","),

@@ -85,7 +85,7 @@ class QueuedHandler(QueueHandler):
             self._not_queued += 1
 
     def finish(self, seconds: float) -> bool:
-        """Let the thread write what waits and end; return whether it did within `seconds`."""
+        """Let the thread write pending records and end; return whether it did within `seconds`."""
         end = time.monotonic() + seconds
         self._ending.set()
         try:
@@ -122,7 +122,7 @@ class QueuedHandler(QueueHandler):
                 self._dropped_when_told = dropped
 
     def _write(self, record: logging.LogRecord) -> bool:
-        """Have the destination write the record; return whether it did."""
+        """Write the record to the destination; return whether it succeeded."""
         self._failed = False
         try:
             # Not `handle`: its lock would be held while nobody reads, and whoever closes all handlers at the end waits for it.

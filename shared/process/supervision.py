@@ -1,5 +1,5 @@
 """
-Tasks that somebody watches: what one of them raises unforeseen is logged with its traceback and counted.
+Supervised tasks: an unexpected exception is logged with its traceback and counted.
 
 A long task is started again after a pause. The process ends when one that it cannot do without fails again and again.
 """

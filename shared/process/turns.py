@@ -11,7 +11,7 @@ SHARE = 0.003  # seconds of one iteration
 
 class LoopTurns:
     """
-    Gives requests their turns to compute in the event loop itself, which takes less than to have a thread do what takes a millisecond.
+    Gives requests turns to compute in the event loop itself, which for a task of a millisecond takes less time than a thread.
 
     Hundreds may have arrived at the same moment. Those for which an iteration has no time left compute in a later one, in their order, so
     that others get the loop in between.

@@ -148,7 +148,7 @@ class Param(Generic[T]):
     # --- from the manifest's value to the stored one; override for what options cannot express
 
     def validate(self, resource: Resource, value: Any) -> None:
-        """Raise ValueError when one value, as the manifest has it, is not acceptable."""
+        """Raise ValueError when one value, in the form of the manifest, is not acceptable."""
         if self.values or self.patterns:
             self._validate_listed(value)
         if self._check:
@@ -162,7 +162,7 @@ class Param(Generic[T]):
         return self._munge(value) if self._munge else convert(self.kind, value)
 
     def accept(self, resource: Resource, raw: Any) -> Any:
-        """Return the value to store for a manifest's value: validated, then munged; ValueError says why it is refused."""
+        """Return the value to store for a manifest's value: validated, then munged; raise ValueError with the reason."""
         if self.many:
             return [self._accept_one(resource, value) for value in as_list(raw)]
         return self._accept_one(resource, raw)
@@ -343,7 +343,7 @@ _FALSE = frozenset(("false", "no"))
 
 
 def convert(kind: type[Any], value: Any) -> Any:
-    """Return `value` as `kind`, by Puppet's rules for each; ValueError says why not."""
+    """Return `value` as `kind`, by Puppet's rules for each; raise ValueError with the reason."""
     if kind is object or (kind not in (str, int, float, bool, Path) and isinstance(value, kind)):
         return value
     if isinstance(value, list | tuple | Mapping) or value is None:

@@ -64,7 +64,7 @@ def which(name: str) -> str | None:
 
 
 def which_in(folders: Sequence[str], name: str) -> str | None:
-    """Return the path of a program in the first folder that has it; None: none has."""
+    """Return the path of a program in the first folder that has it; None when none has."""
     for folder in folders:
         path = Path(folder) / name
         if path.is_file() and os.access(path, os.X_OK):

@@ -297,7 +297,7 @@ class Type(Metaparams):
         return [text for name, value in self._values.items() if self.is_sensitive(name) for text in _texts_in(value)]
 
     def without_secrets(self, text: str) -> str:
-        """Return the text of a failure without this resource's Sensitive values; what refers to the resource stays."""
+        """Return the text of a failure without this resource's Sensitive values; references to the resource stay."""
         if not self.redaction:
             return text
         ref = str(self.ref)
@@ -343,7 +343,8 @@ class Type(Metaparams):
     @classmethod
     def title_patterns(cls) -> TitlePatterns:
         """
-        Return how a title is split: `[(regex, [attribute or (attribute, conversion), …]), …]`, the first that matches in full wins.
+        Return the patterns that split a title: `[(regex, [attribute or (attribute, conversion), …]), …]`, the first that matches in full
+        wins.
 
         By default the title is the namevar; a type with several namevars must override this.
         """

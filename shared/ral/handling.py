@@ -94,7 +94,9 @@ class Handler(Generic[R]):
             await setter(resource, desired, state)
 
     async def flush(self, resource: R, now: State | None) -> None:
-        """Write what create, destroy and set left to do, after the last change of a resource. `now`: the state as it was read."""
+        """
+        Write the changes that create, destroy and set left pending, after the last change of a resource. `now`: the state that was read.
+        """
 
     async def refresh(self, resource: R) -> None:
         """React to a change of something that the resource subscribes to. Only for types declared `refreshable`."""

@@ -155,7 +155,7 @@ class _PluginFiles:
         return cls(types, providers)
 
     def install_finder(self, check: pluginfiles.Check | None = None) -> None:
-        """Let them import each other; what an earlier run loaded is forgotten."""
+        """Let them import each other; modules loaded by an earlier run are discarded."""
         files = {f"{_TYPE}{name}": path for name, path in self.types.items()} | {
             f"{_PROVIDER}{type_name}_{name}": path for type_name, paths in self.providers.items() for name, path in paths.items()
         }

@@ -25,7 +25,7 @@ from .groups import Groups, OpenGroup
 
 
 class InvalidRegexp(ValueError):
-    """The source is not a regular expression of Ruby's; the text says why in Ruby's words."""
+    """The source is not a regular expression of Ruby's; the text has the reason, as in Ruby."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class _Translator:
         self.out.append(text)
 
     def count(self, length: int | None) -> None:
-        """Note that the group goes on with something of this length."""
+        """Record that the group continues with an item of this length."""
         group = self.open[-1]
         self.atom_lengths = (group.length, length)
         group.length = None if group.length is None or length is None else group.length + length
@@ -158,7 +158,7 @@ class _Translator:
         self.at = len(self.source) if end < 0 else end + 1
 
     def quantify(self, match: re.Match[str]) -> None:
-        """`a**`, `a+{2}` and `a{2}+` repeat what is repeated already in Ruby; `a{2}?` makes it optional."""
+        """`a**`, `a+{2}` and `a{2}+` repeat a repetition in Ruby; `a{2}?` makes it optional."""
         if self.atom is None:
             raise InvalidRegexp("target of repeat operator is not specified")
         self.at = match.end()
@@ -275,7 +275,7 @@ class _Translator:
     # --- references to groups
 
     def is_reference(self) -> bool:
-        r"""Translate `\1`, and say whether it is one: beyond the groups there are, `\10` is a character in octal."""
+        r"""Translate `\1`, and return whether it is a reference: beyond the existing groups, `\10` is a character in octal."""
         match = re.compile(r"[1-9]\d{0,5}").match(self.source, self.at + 1)
         assert match is not None
         number = int(match[0])

@@ -44,12 +44,12 @@ class Settings(DeclaredSettings):
     _layers: Layers | None = None
 
     def text_in(self, section: str, name: str) -> str:
-        """Return the text of a setting as a process of another section of the same puppet.conf has it; ConfigError."""
+        """Return a setting's text for a process of another section of the same puppet.conf; raise ConfigError."""
         options = self._layers.layers[0] if self._layers else {}
         return setting_texts(type(self), [name], section=section, flags=options)[0]
 
     def layers(self, *others: type[Settings]) -> Layers:
-        """Return what these settings were loaded from, with the defaults of other classes."""
+        """Return the layers of these settings, with the defaults of other classes."""
         own = self._layers or Layers([self.model_dump()], run_mode="user")
         defaults = {name: setting.default for name, setting in IGNORED_SETTINGS.items()}
         for other in others:
@@ -61,7 +61,7 @@ class Settings(DeclaredSettings):
         return getattr(self, name) if name in self._sources else None
 
     def source_of(self, name: str) -> SettingSource | None:
-        """Return what somebody has set a setting to, and where; None where it is a default."""
+        """Return the explicit value of a setting, and its place; None where it is a default."""
         return self._sources.get(name)
 
     def model_copy(self, *, update: Mapping[str, Any]) -> Self:

@@ -103,7 +103,7 @@ class StoreSettings(CommonSettings):
 
 def other_place(values: Mapping[str, Any]) -> str:
     """
-    Return the setting, or the path of the file, by which a site says where these things go, as it does for Puppet; '' when there is none.
+    Return the setting, or the path of the file, with which a site configures the place of these data, as for Puppet; '' when there is none.
 
     Then a default changes nothing.
     """

@@ -68,7 +68,7 @@ class Clock:
         return self.now
 
     def forward(self, **delta: float) -> None:
-        """Move on, as timedelta's keywords say."""
+        """Move the time on; the arguments are those of timedelta."""
         self.now += timedelta(**delta)
 
 

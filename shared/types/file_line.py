@@ -30,7 +30,7 @@ class FileLinePattern(Param[Regexp | None]):
 
 
 class FileLineText(Property[str]):
-    """Not compared by itself: `ensure` says whether the line is there."""
+    """Not compared: `ensure` decides whether the line is present."""
 
     def insync(self, resource: Type, state: State, desired: list[Any]) -> bool:
         return True

@@ -25,7 +25,7 @@ def _gid(value: Any) -> Any:
 
 
 class GroupMembers(Property[list[str]]):
-    """Names of users; `auth_membership` says whether they are all members or the least."""
+    """Names of users; `auth_membership` decides whether they are all members or the least."""
 
     unsupported = "warning"  # who is in a group may be who has its rights
 

@@ -77,7 +77,7 @@ class Schedule(Type, name="schedule", providers=False, apply_to="both"):
     weekday = Param(int, many=True, munge=_weekday, doc="Days: 0 (Sunday) to 6, or names. With a range across midnight, the day it began.")
 
     def matches(self, checked: datetime, now: datetime) -> bool:
-        """Return whether a resource last checked at `checked` is to be managed `now`; both in local time."""
+        """Return whether a resource last checked at `checked` should be managed `now`; both in local time."""
         if self.range and not any(self._within(span, now) for span in self.range):
             return False
         if self.period and not self._due(checked, now):

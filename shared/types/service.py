@@ -1,4 +1,4 @@
-"""`service`: what runs in the background. Source: resource layer reference 8, 13."""
+"""`service`: programs that run in the background. Source: resource layer reference 8, 13."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Tidy(Type, name="tidy", isomorphic=False, depth_first=True, providers=Fals
     rmdirs = Param(bool, default=False, doc="Whether directories that are empty then are removed too.")
 
     def has_reached(self, *, seconds: float, size: int) -> bool:
-        """Return whether a file of that age and size is to be removed."""
+        """Return whether a file of that age and size should be removed."""
         if self.age is None and self.size is None:
             return True
         return (self.age is not None and seconds >= self.age) or (self.size is not None and size >= self.size)

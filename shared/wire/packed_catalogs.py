@@ -1,5 +1,5 @@
 """
-Catalogs on their way to a store on the same host: what differs in each run is JSON, resources and edges behind it are compressed.
+Catalogs on their way to a store on the same host: the part that differs in each run is JSON, resources and edges after it are compressed.
 
 Whoever has seen the same compressed bytes before need not unpack them, and all others carry a tenth of the bytes.
 """

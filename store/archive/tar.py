@@ -106,7 +106,7 @@ class TarReader:
 
 
 def _long_name(kind: bytes, content: bytes) -> str:
-    """Return the name that an entry gives to the next one; empty where it says something else. A size over 8 GiB is not read."""
+    """Return the name that an entry gives to the next one; '' for another entry. A size over 8 GiB is not read."""
     if kind == tarfile.GNUTYPE_LONGNAME:
         return content.rstrip(b"\0").decode("utf-8", "replace")
     name = ""

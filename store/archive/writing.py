@@ -45,7 +45,7 @@ class ArchiveWriter:
         self.commands = 0
 
     def begin(self) -> bytes:
-        """Return the beginning, which says in which versions the commands are."""
+        """Return the beginning, which lists the versions of the commands."""
         versions: dict[str, Json] = {folder.command.replace(" ", "_"): folder.version for folder in FOLDERS}
         return self._pack(METADATA, {"timestamp": self._now.isoformat(), "command_versions": versions})
 

@@ -114,7 +114,7 @@ def containing_class(event: ReportEvent) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class StoreReport:
-    """The report of a run. `events` are distinct. `logs` and `metrics` are lists of objects as the newest version of the command says."""
+    """The report of a run. `events` are distinct. `logs` and `metrics` are lists of objects in the form of the command's newest version."""
 
     certname: str
     environment: str | None
@@ -142,7 +142,7 @@ class StoreReport:
 
 @dataclass(frozen=True, slots=True)
 class DeactivateNode:
-    """A node that is to be deactivated as of the producer's time."""
+    """A node to deactivate as of the producer's time."""
 
     certname: str
     producer_timestamp: int
@@ -189,7 +189,7 @@ class DatabaseUnavailable(Exception):
 
 
 class Unfinished(Exception):
-    """A command is too large for one transaction; a part of it has been written, or it is to be given alone."""
+    """A command is too large for one transaction; a part of it has been written, or it must be passed alone."""
 
 
 MAX_KEY = 16_384

@@ -18,7 +18,7 @@ class Fields:
     __slots__ = ("_members", "_owner")
 
     def __init__(self, value: Json, owner: str) -> None:
-        """`owner` says in messages whose members these are."""
+        """`owner` is the owner of these members, for messages."""
         if not isinstance(value, dict):
             raise PayloadRejected(f"{owner} must be a JSON object")
         self._members = value

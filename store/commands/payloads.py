@@ -55,7 +55,7 @@ _FACTS_4 = frozenset({"certname", "environment", "producer_timestamp", "values"}
 
 
 def decode_payload(payload: bytes, coding: Coding, limit: int) -> bytes:
-    """Return the JSON text of a payload; PayloadRejected where it is longer than `limit` bytes or not what its coding says."""
+    """Return the JSON text of a payload; raise PayloadRejected when it is longer than `limit` bytes or does not match its coding."""
     if coding == "identity":
         if len(payload) > limit:
             raise PayloadRejected(f"the payload is longer than {limit} bytes")

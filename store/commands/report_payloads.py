@@ -93,7 +93,7 @@ def _flat_events(report: Fields) -> Iterator[ReportEvent]:
 
 
 def _resource_event(resource: Fields) -> ReportEvent:
-    """Return the event that says that a resource was skipped."""
+    """Return the event for a skipped resource."""
     return ReportEvent(
         status="skipped",
         timestamp=resource.time("timestamp"),
@@ -126,7 +126,7 @@ def _event(event: Fields, resource_event: ReportEvent) -> ReportEvent:
 
 
 def _distinct(events: Iterator[ReportEvent]) -> list[ReportEvent]:
-    """Return the events, of those that say the same of the same resource only the first."""
+    """Return the events without repetitions for the same resource."""
     distinct: dict[tuple[str | int | bytes | None, ...], ReportEvent] = {}
     for event in events:
         distinct.setdefault(_identity(event), event)

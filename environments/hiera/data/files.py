@@ -75,7 +75,7 @@ def parse_yaml(content: bytes) -> Any:
 
 
 class DataFile:
-    """The top-level keys of a file; a value is checked when it is first asked for."""
+    """The top-level keys of a file; a value is checked at its first use."""
 
     __slots__ = ("_has_expressions", "data")
 
@@ -179,7 +179,7 @@ class DataFiles:
 
     def cached(self, path: str, kind: str, convert: Callable[[str], Value]) -> Value:
         """
-        Return what `convert` returns for the text of a file, cached under `kind` until the file changes.
+        Return the result of `convert` for the text of a file, cached under `kind` until the file changes.
 
         Raises:
             DataError: the file is not UTF-8.

@@ -59,7 +59,7 @@ class DataSources:
         self._keys: dict[tuple[tuple[str, str], ...], DecryptionKeys] = {}
 
     def config(self, path: str, layer: str, warn: Callable[[str], None]) -> HierarchyConfig | None:
-        """Return the configuration at `path`, None when there is none; raise what `read_config` raises."""
+        """Return the configuration at `path`, None when there is none; raise the errors of `read_config`."""
         if path not in self._configs:
             content = self.files.read(path)
             self._configs[path] = None if content is None else read_config(path, content, layer, codedir=self.codedir, warn=warn)

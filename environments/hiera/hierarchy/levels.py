@@ -97,7 +97,7 @@ class HierarchyLevel:
         return self.function_label if location is None else f"{self.function_label}, when using location '{location.text}',"
 
     def locations_for(self, invocation: Invocation) -> Sequence[DataLocation | None]:
-        """Return the locations, those that an old function's caller asks for first."""
+        """Return the locations, with those that the caller of an old function passes first."""
         if not self.entry.version_3 or not invocation.extra_paths:
             return self.locations
         return [*extra_locations(self.entry, list(invocation.extra_paths), invocation, self.sources.data.files), *self.locations]
@@ -171,7 +171,7 @@ class HierarchyLevel:
         return self._find_once(location, key.text, find)
 
     def _find_once(self, location: DataLocation | None, key: str, find: Callable[[], Value]) -> MaybeValue:
-        """Return the value that `find` returned when this location was first asked for the key; MISSING when it raises NotFoundInData."""
+        """Return the result of `find` at the first lookup of the key in this location; MISSING when it raises NotFoundInData."""
         cache = self._cache(location)
         if key not in cache.results:
             try:
@@ -247,7 +247,7 @@ class HierarchyLevel:
 
 
 def _hint_for(function: str) -> str:
-    """Return the sentence that says in which file a missing function would be."""
+    """Return the hint with the file in which a missing function would be."""
     module, colons, rest = function.partition("::")
     if not colons:
         return f"It would be in functions/{function}.pp of the environment."

@@ -47,7 +47,7 @@ class CallReader(NodeReader):
         return self._method_call(node, receiver, name, arguments, is_safe=operator == "&.")
 
     def arguments(self, node: Node) -> list[Node]:
-        """Return the arguments of a call; refuse what Ruby may read otherwise, and names of arguments."""
+        """Return the arguments of a call; refuse those that Ruby may read differently, and names of arguments."""
         part = node.child_by_field_name("arguments")
         if part is None:
             return []

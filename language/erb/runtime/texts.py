@@ -235,7 +235,7 @@ def split_noting(value: Value, separator: Value, groups: Match | None) -> tuple[
 
 
 def group(match: Match | None, number: int) -> str | None:
-    """Return what `$1` and the like have."""
+    """Return the value of `$1` and the like."""
     if match is None:
         return None
     if match.re.groupindex:
@@ -321,7 +321,7 @@ def _expanded(replacement: str, match: Match) -> str:
 
 
 def leading_integer(text: str) -> int:
-    """Return what `to_i` makes of a text."""
+    """Return the result of `to_i` for a text."""
     match = _INTEGER.match(check_text(text))
     if match is None:
         return 0
@@ -330,7 +330,7 @@ def leading_integer(text: str) -> int:
 
 
 def leading_float(text: str) -> float:
-    """Return what `to_f` makes of a text that is a plain number; Doubt about others."""
+    """Return the result of `to_f` for a text that is a plain number; raise Doubt for others."""
     if _STRICT_FLOAT.fullmatch(text) is None:
         raise Doubt("String#to_f")
     return float(text)

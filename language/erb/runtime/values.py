@@ -147,7 +147,7 @@ def is_a(value: Value, name: str) -> bool:
 
 
 def class_of(value: Value) -> RubyClass:
-    """Return what `class` returns."""
+    """Return the result of `class`."""
     return ruby_class(class_name(value))
 
 
@@ -177,7 +177,7 @@ def _shown(value: Value) -> str:
 
 
 def to_s(value: Value) -> str:
-    """Return what `to_s` returns."""
+    """Return the result of `to_s`."""
     if value.__class__ is str:
         return value
     if value.__class__ is int:
@@ -201,7 +201,7 @@ _PLAIN_SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[?!=]?")
 
 
 def inspect(value: Value, depth: int = 0) -> str:
-    """Return what `inspect` returns."""
+    """Return the result of `inspect`."""
     if value.__class__ is str:
         return inspect_text(value)
     if value is None:
@@ -257,7 +257,7 @@ _SCALARS = frozenset((str, int, float, bool, type(None)))
 
 
 def equal(left: Value, right: Value) -> bool:
-    """Return what `==` returns."""
+    """Return the result of `==`."""
     kind, other = left.__class__, right.__class__
     if kind in _SCALARS and other in _SCALARS:
         if kind is other:
@@ -281,7 +281,7 @@ def equal(left: Value, right: Value) -> bool:
 
 
 def eql(left: Value, right: Value) -> bool:
-    """Return what `eql?` returns."""
+    """Return the result of `eql?`."""
     if left.__class__ is not right.__class__:
         class_name(left)
         class_name(right)
@@ -294,7 +294,7 @@ def eql(left: Value, right: Value) -> bool:
 
 
 def identity(value: Value) -> Any:
-    """Return what two values have in common exactly when Ruby's `hash` and `eql?` take them for one."""
+    """Return a key that two values share exactly when Ruby's `hash` and `eql?` treat them as equal."""
     if value.__class__ is str:
         return value
     if value.__class__ is list:
@@ -322,7 +322,7 @@ def from_key(key: Any) -> Value:
 
 
 def spaceship(left: Value, right: Value) -> int | None:
-    """Return what `<=>` returns."""
+    """Return the result of `<=>`."""
     kind, other = left.__class__, right.__class__
     if kind is other and kind in (str, int):
         if kind is str and not (left.isascii() and right.isascii()):
@@ -347,7 +347,7 @@ def spaceship(left: Value, right: Value) -> int | None:
 
 
 def compare(left: Value, right: Value) -> int:
-    """Return the order of two values that are sorted; raise what Ruby raises for values without one."""
+    """Return the order of two values that are sorted; raise Ruby's error for values without an order."""
     result = spaceship(left, right)
     if result is None:
         what = "nil" if right is None else inspect(right) if right.__class__ in (int, float, bool) else class_name(right)

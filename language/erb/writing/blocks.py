@@ -58,7 +58,7 @@ def loops_of(writer: Writer) -> list[str]:
 
 
 def _parameter_names(block: n.Block, count: int) -> tuple[list[str], list[n.RubyParameter]]:
-    """Return the Python names of `count` parameters, and the parameters that are to be destructured."""
+    """Return the Python names of `count` parameters, and the parameters to destructure."""
     names = [parameter.python_name for parameter in block.parameters]
     while len(names) < count:
         names.append(f"unused{len(names)}")

@@ -74,7 +74,7 @@ class Library:
 
     @property
     def has_namespaced_functions(self) -> bool:
-        """Whether the site's own stdlib, if it has one, is of version 9 or newer and so has names such as `stdlib::merge`."""
+        """True if the site's own stdlib, if it has one, is of version 9 or newer and so has names such as `stdlib::merge`."""
         if self._namespaced is None:
             self._namespaced = _major(self._host) >= 9
         return self._namespaced

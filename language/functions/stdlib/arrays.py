@@ -245,7 +245,7 @@ def range_(context: Context, *arguments: Value) -> list[Value]:
 
 def _string_range(first: str, last: str, exclusive: bool) -> list[str]:
     """
-    Return what Ruby's String#upto yields: successors until the last one, or until they are longer; single characters by their codes.
+    Return the result of Ruby's String#upto: successors until the last one, or until they are longer; single characters by their codes.
 
     When the first one is longer, but sorts before the last one, it is the only one.
     """

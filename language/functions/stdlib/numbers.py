@@ -83,7 +83,7 @@ _FLOAT: Final = re.compile(r"\s*([+-]?\d+(?:_\d+)*(?:\.\d+(?:_\d+)*)?(?:[eE][+-]
 
 
 def integer_at_start(value: Value) -> int:
-    """Return what Ruby's `to_i` returns; raise EvaluationError for a value that does not have this method."""
+    """Return the result of Ruby's `to_i`; raise EvaluationError for a value without this method."""
     if value.__class__ is int:
         return int(value)
     if isinstance(value, float):
@@ -97,7 +97,7 @@ def integer_at_start(value: Value) -> int:
 
 
 def float_at_start(text: str) -> float:
-    """Return what Ruby's `to_f` returns for a string."""
+    """Return the result of Ruby's `to_f` for a string."""
     match = _FLOAT.match(text)
     return float(match[1].replace("_", "")) if match else 0.0
 

@@ -208,7 +208,7 @@ def assert_private(context: CatalogContext, *arguments: Value) -> None:
 
 @legacy_function("private", -1, statement=True)
 def private(context: CatalogContext, *arguments: Value) -> None:
-    """Do what assert_private does; its older name."""
+    """Do the same as assert_private; its older name."""
     context.log(
         "warning",
         "private() DEPRECATED: This function will cease to function on Puppet 4; please use assert_private() before upgrading to "

@@ -24,7 +24,7 @@ def unwrap_deeply(value: Value) -> tuple[Value, bool]:
 
 
 def change_unwrapped(value: Value, change: Callable[[Value], Value]) -> Value:
-    """Return what `change` returns for the unwrapped value; as Sensitive when anything in the value was."""
+    """Return the result of `change` for the unwrapped value; as Sensitive when anything in the value was Sensitive."""
     unwrapped_value, secret = unwrap_deeply(value)
     result = change(unwrapped_value)
     return Sensitive(result) if secret else result

@@ -47,7 +47,7 @@ class IterableType(Wrapper):
 
 def elements(value: Value) -> Iterable[Value]:
     """
-    Return what iterating over `value` gives: elements of an Array, `[key, value]` pairs of a Hash, characters of a String, numbers.
+    Return the items of iterating over `value`: elements of an Array, `[key, value]` pairs of a Hash, characters of a String, numbers.
 
     Raises:
         EvaluationError: values of this kind cannot be iterated over.

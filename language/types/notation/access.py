@@ -381,7 +381,7 @@ def _type_set(base: PuppetType, keys: Sequence[Value]) -> Value:
 
 
 def _by_name(hash_: dict[Any, Any]) -> dict[str, Value]:
-    """Return a hash that should have names as its keys; what reads it refuses other keys."""
+    """Return a hash that should have names as its keys; its reader refuses other keys."""
     names: dict[Any, Value] = dict(entries(hash_))
     return names
 
