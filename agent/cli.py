@@ -173,7 +173,10 @@ def run(argv: list[str], deferring: ResolverFactory | None = None) -> int:
 
 
 def _hear_hangups(argv: Sequence[str], *, onetime: bool) -> None:
-    """Undo what kept HUP from ending the start of this process: bin/puppet ignores it for a daemon, and `__main__` blocks it."""
+    """
+    Restore the effect of HUP, which is off during the start of this process: bin/puppet ignores it for a daemon, and `__main__` blocks
+    it.
+    """
     if signal.SIGHUP not in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
         return
     if not any(word == "-t" or word.startswith(("--test", "--onetime")) for word in argv):
@@ -243,7 +246,7 @@ def _run_options(settings: AgentSettings, flags: Mapping[str, Any], conf: Conf, 
 
 
 def process_age() -> float:
-    """Return the seconds since this process was started or forked; 0 when the system does not say."""
+    """Return the seconds since this process was started or forked; 0 when the system does not report it."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK"))

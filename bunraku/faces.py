@@ -54,7 +54,7 @@ class FaceOptions(CommandOptions):
         return self.names
 
     def choose(self, actions: Mapping[str, T]) -> T:
-        """Return what belongs to the action; ConfigError when the face has none of that name."""
+        """Return the parts that belong to the action; raise ConfigError when the face has none of that name."""
         if self.action not in actions:
             raise self.unknown_action(actions)
         return actions[self.action]

@@ -17,7 +17,7 @@ _REPEATED = 10.0  # seconds between two lines elsewhere
 @dataclass(slots=True)
 class ProgressLine:
     """
-    A line that says how far a command has come; to be used with `with`.
+    The progress line of a command; use it with `with`.
 
     On a terminal it is one line that changes, and disappears at the end. Elsewhere it is a line every ten seconds.
     """

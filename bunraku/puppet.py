@@ -145,7 +145,7 @@ def run_face(name: str, arguments: Sequence[str]) -> int | None:
 
 
 def module_faces() -> Any:
-    """Return what looks for faces of modules, which needs settings and environments."""
+    """Return the function that finds faces of modules, which needs settings and environments."""
     return import_module("bunraku.modulefaces.lookup")
 
 

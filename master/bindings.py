@@ -310,7 +310,7 @@ def v4_catalogs(settings: MasterSettings, environments: Environments, compile_po
 
 
 def ca_bindings(ca: CaService | None) -> list[Binding[Any]]:
-    """Bind the indirections of the CA; on a master that is not the CA their termini say so."""
+    """Bind the indirections of the CA; on a master that is not the CA their termini refuse all requests."""
     return [
         Binding(CERTIFICATE, CaCertificates(ca) if ca else NoCa()),
         Binding(CERTIFICATE_REQUEST, CaRequests(ca) if ca else NoCa()),

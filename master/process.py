@@ -100,7 +100,7 @@ def take_service_account(settings: MasterSettings) -> None:
 
 
 def become_service_account(settings: MasterSettings) -> bool:
-    """Return whether this process could take the account in the settings; else the log says why."""
+    """Return whether this process could change to the account in the settings; otherwise the log has the reason."""
     try:
         take_service_account(settings)
     except (ConfigError, OSError) as err:

@@ -266,7 +266,7 @@ async def _serving(
 
 
 async def _deploy_hook(settings: MasterSettings, supervisor: Supervisor, ends: AsyncExitStack) -> DeployHook | None:
-    """Return the endpoint of the web hook, if there is to be one, with its queue at work until the end; ConfigError for its secret."""
+    """Return the endpoint of the web hook, if it is configured, with its queue at work until the end; raise ConfigError for its secret."""
     if not settings.deploy_hook_secret:
         return None
     secret = Path(settings.deploy_hook_secret)

@@ -18,5 +18,5 @@ def one_line(answer: Answer) -> str:
 
 
 def unexpected_answer(what: str, answer: Answer) -> PeerAnswered:
-    """Return the error for an answer with a status that nothing is done for; `what` was requested."""
+    """Return the error for an answer with an unexpected status; `what` was requested."""
     return PeerAnswered(f"Could not request {what}: Error {answer.status} on SERVER: {one_line(answer)}", code=answer.status)

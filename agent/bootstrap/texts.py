@@ -54,7 +54,7 @@ def unusable(problem: NotVerified, layout: SslDir, now: datetime) -> PeerNotTrus
 
 
 def _way_out(problem: NotVerified, layout: SslDir, now: datetime) -> str:
-    """Return what to do about a certificate that cannot be used. When the clock may be wrong, the text does not ask to remove anything."""
+    """Return the remedy for a certificate that cannot be used. When the clock may be wrong, the text does not suggest removing anything."""
     from certs.certificates import name_of
 
     name, clock = layout.certname, f"{now:%Y-%m-%d %H:%M} UTC"

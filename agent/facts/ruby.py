@@ -64,7 +64,7 @@ def names_in(source: str) -> list[str]:
 
 
 async def skip_ruby_facts(request: RubyFactRequest) -> dict[str, Any]:
-    """Return no facts, because settings say that none in Ruby are run; a debug line names their files."""
+    """Return no facts, because the settings turn off facts in Ruby; a debug line names their files."""
     names = ", ".join(sorted(path.name for path in request.files))
     log.debug("Skipped %d custom facts in Ruby that have no Python counterpart: %s", len(request.files), names)
     return {}
@@ -80,7 +80,7 @@ def warn_of_lacking(program: str, remedy: str, request: RubyFactRequest) -> dict
 
 
 def facter_program(limits: ExternalFactLimits, program: str = "facter") -> RubyFactRunner:
-    """Return what runs facts in Ruby by Facter itself, in one process: weights, confines and core facts are its own."""
+    """Return the function that runs facts in Ruby by Facter itself, in one process: weights, confines and core facts are its own."""
 
     async def run(request: RubyFactRequest) -> dict[str, Any]:
         facter = shutil.which(program, path=request.environ.get("PATH"))

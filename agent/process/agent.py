@@ -234,7 +234,7 @@ def os_error_text(err: OSError) -> str:
 
 
 def bootstrap_options(settings: AgentSettings, waitforcert: int | None = None) -> BootstrapOptions:
-    """Return the options of the bootstrap. With `onetime` it does not wait for the certificate, unless --waitforcert says so."""
+    """Return the options of the bootstrap. With `onetime` it does not wait for the certificate, unless --waitforcert is given."""
     from certs.keys import KeyKind
 
     from ..bootstrap import BootstrapOptions

@@ -34,7 +34,8 @@ def files_of_providers(folders: Sequence[Path], types: Iterable[str]) -> dict[st
 
 def providers_in_ruby(ruby: RubyProcess | None, files: Mapping[str, Mapping[str, Path]], builtin: ProviderFactories) -> ProviderFactories:
     """
-    Return what makes the providers of those types that have some in Ruby: `builtin`, then those in Ruby. A provider in Python counts first.
+    Return the factory of the providers of those types that have some in Ruby: `builtin`, then those in Ruby. A provider in Python counts
+    first.
 
     Args:
         ruby: the run's process, which is started when a provider is needed; None: there is no ruby.
@@ -86,7 +87,7 @@ class RubyServing(Provider[Type]):
         return self.ruby
 
     def _declaration(self) -> Mapping[str, Any]:
-        """Return what Ruby says about it; ResourceError when it cannot be loaded."""
+        """Return Ruby's description of it; raise ResourceError when it cannot be loaded."""
         if self._data is None:
             answer: Mapping[str, Any] = self._live().ask("provider_of", self.serves.declaration.name, self.name, subject=self._subject)
             self._data = answer
@@ -97,7 +98,7 @@ class RubyServing(Provider[Type]):
 
     @property
     def on_request(self) -> bool:  # type: ignore[override]  # it depends on the file
-        """Return whether it is never the default while another fits: it says for no platform that it is made for it."""
+        """Return whether it is never the default while another fits: it declares no platform as its own."""
         return self.ruby is None or "defaultfor" not in self.file.read_text(errors="replace")
 
     def unmet(self, platform: Platform) -> list[str]:

@@ -57,7 +57,7 @@ class RubyFactSettings:
 
 
 def own_ruby(settings: RubyFactSettings) -> RubyFactRunner:
-    """Return what runs facts in Ruby by a program of ours."""
+    """Return the function that runs facts in Ruby by our own program."""
 
     async def run(request: RubyFactRequest) -> dict[str, Any]:
         facts = RubyFacts(settings, request)
@@ -217,7 +217,7 @@ class RubyFacts:
                 remaining -= len(text)
 
     def _ask(self, child: RubyChild, op: str, *args: Any) -> Any:
-        """Return what Ruby answers; PuppetError when it takes too long, ends, or answers too much or nonsense."""
+        """Return Ruby's answer; raise PuppetError when it takes too long, ends, or answers too much or nonsense."""
         message = child.ask({"op": op, "args": dump_value(list(args))}, self._answer, self._seconds_left)
         if op == "resolve" and message.get("exhausted"):  # no descriptors or memory are left in it; the fact has its value
             child.end()

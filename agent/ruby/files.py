@@ -1,4 +1,4 @@
-"""Files of Puppet's file servers and of this host, as modules' Ruby asks for them by their sources."""
+"""Files of Puppet's file servers and of this host, which modules' Ruby requests by their sources."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def ruby_types(
 def _declarations(
     ruby: RubyProcess, names: Sequence[str], on_broken: Callable[[str, PuppetError], None]
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Return what Ruby says about types, by name. Where it fails at all of them together, each is asked for alone: one fails no other."""
+    """Return Ruby's descriptions of types, by name. If all of them together fail, each is requested alone, so that one fails no other."""
     try:
         declarations = ruby.ask("declare", list(names))
     except ResourceError as err:

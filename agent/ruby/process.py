@@ -90,7 +90,7 @@ class RubyReport:
         )
 
     def error(self, subject: str) -> ResourceError:
-        """Return it as the error of a resource; `subject` is what uses something that is lacking."""
+        """Return it as the error of a resource; `subject` is the code that uses a missing part."""
         place = f" ({self.file}:{self.line})" if self.file else ""
         if self.lacks:
             return ResourceError(
@@ -137,7 +137,7 @@ class RubyProcess:
     # --- questions
 
     async def asked(self, op: str, *args: Any, subject: str = "The module") -> Any:
-        """Return what Ruby answers, while the event loop goes on; see `ask`. When the caller is cancelled, Ruby is ended."""
+        """Return Ruby's answer, while the event loop continues; see `ask`. When the caller is cancelled, Ruby is ended."""
         try:
             return await asyncio.to_thread(self.ask, op, *args, subject=subject)
         except asyncio.CancelledError:
@@ -146,7 +146,7 @@ class RubyProcess:
 
     def ask(self, op: str, *args: Any, subject: str = "The module") -> Any:
         """
-        Return what Ruby answers to an operation. Blocks.
+        Return Ruby's answer to an operation. Blocks.
 
         Raises:
             ResourceError: Ruby raised an error, or has ended or was ended because it took or answered too much.

@@ -96,7 +96,7 @@ class RubyType(Type):
 
     @classmethod
     def _data(cls, title: str, parameters: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
-        """Return what Ruby is given of a resource; metaparameters are the agent's, but for those that Ruby may ask for."""
+        """Return the data of a resource for Ruby; metaparameters belong to the agent, except those that Ruby may request."""
         where = origin.where
         return {
             "id": cls.ruby.number(),
@@ -204,7 +204,7 @@ _MARKER = "Sensitive [value redacted]"  # stands for a secret that Ruby keeps wr
 
 
 def _without_markers(value: Any) -> Any:
-    """Return a value without what only says that a secret is there, which lines of the log may show."""
+    """Return a value without the redaction marks of secrets, so that lines of the log may show it."""
     if isinstance(value, Mapping):
         return {key: _without_markers(item) for key, item in value.items()}
     if isinstance(value, list):

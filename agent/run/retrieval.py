@@ -43,7 +43,7 @@ PROBE = {"recurse": "false", "links": "manage", "checksum_type": "sha256", "sour
 
 
 class NoCatalog(PuppetError):
-    """The error that there is no catalog to apply; the run has failed, and the log says why."""
+    """The error that there is no catalog to apply; the run has failed, and the log has the reason."""
 
 
 class UnknownEnvironment(NoCatalog):

@@ -195,7 +195,7 @@ class Wiring:
 
     def sources(self, *, static: bool = False, code_id: str = "") -> SourceRouter:
         """
-        Return what fetches files in the current environment: from this run's file server, unless a URL leads elsewhere.
+        Return the function that fetches files in the current environment: from this run's file server, unless a URL names another.
 
         Args:
             static: The server serves the code that a static catalog, of `code_id`, was compiled from.

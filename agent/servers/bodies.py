@@ -26,7 +26,7 @@ class LimitedBody:
         self._inflater = Inflater(coding, ignore_rest=True) if coding else None
 
     def feed(self, chunk: bytes) -> None:
-        """Add what `chunk` holds; raise TooLarge when it is too much, BadData when it is damaged."""
+        """Add the contents of `chunk`; raise TooLarge when they are too much, BadData when they are damaged."""
         for piece in self._inflater.feed(chunk) if self._inflater is not None else (chunk,):
             self.content += piece
             if len(self.content) > self.limit:
@@ -40,7 +40,7 @@ class LimitedBody:
 
 
 def retry_after(text: str, now: float) -> float | None:
-    """Return the seconds that a Retry-After header asks for, as a number or a date; 0 for the past, None when it is neither."""
+    """Return the seconds of a Retry-After header, a number or a date; 0 for the past, None for other text."""
     text = text.strip()
     digits = text.removeprefix("-")
     if digits.isascii() and digits.isdigit():

@@ -245,7 +245,7 @@ class HttpClient:
         compressed: bool = True,
     ) -> StreamedAnswer:
         """
-        Send a request and return its answer; wait as long as the server asks for, and follow redirects within the same origin.
+        Send a request and return its answer; wait as long as the server requires, and follow redirects within the same origin.
 
         Raises:
             PeerUnreachable: the server does not answer.

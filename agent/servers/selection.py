@@ -47,7 +47,7 @@ def parse_server_list(entries: Sequence[str], port: int) -> list[Site]:
 
 def readiness_check(client: HttpClient) -> ServerCheck:
     """
-    Return a check whether a server says that it can serve agents.
+    Return a check whether a server can serve agents, according to its own status.
 
     A Ruby master of 3.x to 5.x has no status page; it passes when its answer names its version.
     """

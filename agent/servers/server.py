@@ -115,7 +115,7 @@ class Server:
 
     async def dialect(self) -> Dialect:
         """
-        Return the dialect of the server; ask the server once when neither the setting nor the cache says it.
+        Return the dialect of the server; query the server once when neither the setting nor the cache has it.
 
         A 3.x master takes `/status` for an environment and answers 404 with its version; later ones know the path. A server that does
         not name its version gets a request of 3.x.

@@ -163,7 +163,7 @@ class SourceRouter:
             yield chunk
 
     def _handler_for(self, source: str) -> FileSources | None:
-        """Return what answers a URL that leads to no file server; None for `puppet:` and for a key without a scheme."""
+        """Return the handler of a URL that leads to no file server; None for `puppet:` and for a key without a scheme."""
         scheme, colon, _ = source.partition(":")
         if scheme in ("http", "https"):
             if self._make_web is None:
@@ -189,7 +189,7 @@ class SourceRouter:
 
 
 def _can_be_made(source: str, entry: FileMetadata) -> bool:
-    """Return whether an entry of a listing has a name that can be asked for; log a warning when it has not."""
+    """Return whether the name of a listing's entry can be requested; otherwise log a warning."""
     name = entry.relative_path or "."
     if can_be_served(name):
         return True

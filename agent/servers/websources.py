@@ -168,7 +168,7 @@ class WebSources:
     # --- FileSources
 
     async def metadata(self, source: str, options: MetadataOptions) -> FileMetadata | None:
-        """Return the metadata of the file; None when the server does not have it, or does not say."""
+        """Return the metadata of the file; None when the server does not have it, or does not send any."""
         remembered = await asyncio.to_thread(self.cache.get, source)
         answer = await self._describe(source, remembered)
         if answer is None:

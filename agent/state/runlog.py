@@ -1,4 +1,4 @@
-"""The log of one run: each line is printed and kept for the report."""
+"""The log of one run: each line is printed and stored for the report."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RunLog:
         self.secrets = Secrets()  # of the run's resources; they are masked in every line
 
     def wants(self, level: str) -> bool:
-        """Return whether lines of that level are printed and kept; ask before building an expensive message."""
+        """Return whether lines of that level are printed and stored; call it before building an expensive message."""
         return LEVELS.index(level) >= LEVELS.index(self.level)
 
     def log(self, level: str, message: str, *, source: str = "Puppet", tags: Sequence[str] = (), where: Location | None = None) -> None:
@@ -95,7 +95,7 @@ class RunLog:
         self.log("err", message)
 
     def for_report(self) -> list[Log]:
-        """Return the lines for the report; a warning at the end says how many were dropped."""
+        """Return the lines for the report; a warning at the end has the number of dropped lines."""
         if not self.dropped:
             return list(self.lines)
         note = f"{self.dropped} further log lines are not in this report"

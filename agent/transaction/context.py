@@ -45,7 +45,7 @@ class ApplyContext:
 
     @classmethod
     async def of(cls, settings: AgentSettings, log: RunLog, providers: Providers, **more: Any) -> ApplyContext:
-        """Return the context that the settings say; `more` are further attributes."""
+        """Return the context according to the settings; `more` are further attributes."""
         return cls(
             log=log,
             providers=providers,

@@ -20,7 +20,7 @@ from .harness import failure_reason_of
 
 
 class Generator:
-    """Adds generated resources to a transaction. A failure is logged and sets `failed`, and the transaction goes on."""
+    """Adds generated resources to a transaction. A failure is logged and sets `failed`, and the transaction continues."""
 
     def __init__(self, resources: RalCatalog, adopt: Callable[[Type], None]) -> None:
         self.resources = resources

@@ -40,7 +40,7 @@ NEIGHBOURS = 200  # resources that may be changed together with another one
 
 @dataclass(repr=False)  # asyncio builds the repr of a task's result, which here is a whole report
 class ApplyResult:
-    """The result of a transaction: statuses by reference, seconds by phase in `times`, and in `error` what stopped it."""
+    """The result of a transaction: statuses by reference, seconds by phase in `times`, and the error that stopped it in `error`."""
 
     statuses: dict[str, ResourceStatus] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)
@@ -171,7 +171,7 @@ class Transaction:
             raise ResourceError("Some pre-run checks failed")
 
     async def _draw(self, name: str, text: Callable[[], str]) -> str:
-        """Write one graph when graphs are asked for; return its path or ''."""
+        """Write one graph if graphs are enabled; return its path or ''."""
         if self.context.graphs is None:
             return ""
         path = self.context.graphs / f"{name}.dot"

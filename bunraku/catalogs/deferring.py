@@ -34,7 +34,7 @@ from shared.settings import AgentSettings
 
 
 class _Synced(DirectoryEnvironment):
-    """An environment without manifests, whose functions are what plugin sync fetched into `libdir`."""
+    """An environment without manifests, whose functions are those that plugin sync fetched into `libdir`."""
 
     def __init__(self, environment: str, libdir: Path) -> None:
         super().__init__(environment, str(libdir), DiskFiles(), modulepath=(), manifest=None, code="")
@@ -47,7 +47,7 @@ class _Synced(DirectoryEnvironment):
 
 
 def functions_without_catalog() -> Mapping[str, Function]:
-    """Return Puppet's own functions that an agent can call: neither what declares resources nor what looks up a master's data."""
+    """Return Puppet's own functions that an agent can call: those that neither declare resources nor look up a master's data."""
     from language.functions import files
 
     return {**builtin_functions(), **collect((files,))}

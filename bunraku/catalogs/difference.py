@@ -62,7 +62,7 @@ class CatalogDiff:
         }
 
     def lines(self) -> Iterator[str]:
-        """To be read: what went, what came, what changed; the last line counts them."""
+        """Return lines for people: removed, added and changed items; the last line counts them."""
         yield from _classes(self.classes_removed, self.classes_added)
         for sign, resources in (("-", self.removed), ("+", self.added)):
             for resource in resources:

@@ -171,7 +171,7 @@ class LocalRun:
         return True
 
     async def _reported(self, catalog: Catalog, applied: ApplyResult | None, completed: bool, times: dict[str, float]) -> Report:
-        """Return the report, given to the processors of the setting `reports`, and kept as that of the last run."""
+        """Return the report, given to the processors of the setting `reports`, and stored as that of the last run."""
         settings = self.settings
         times["total"] = (datetime.now(UTC) - self.started).total_seconds()
         environment = catalog.environment or settings.environment

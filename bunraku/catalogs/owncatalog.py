@@ -1,4 +1,4 @@
-"""This node's own catalog: fetched from the master and kept, or applied without asking again."""
+"""This node's own catalog: fetched from the master and stored, or applied without fetching it again."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ class CatalogCommand:
         return data
 
     def _name(self) -> str:
-        """Return the node that is asked for: this one when none is named."""
+        """Return the requested node: this one when none is named."""
         return self.options.exactly(1)[0] if self.options.names else self.settings()[1].certname
 
     def _operand(self, word: str) -> Catalog:
@@ -190,7 +190,7 @@ class CatalogCommand:
 
 
 async def _stored_catalog(name: str, master: MasterSettings) -> Catalog | None:
-    """A catalog that a terminus has kept."""
+    """A catalog that a terminus has stored."""
     from shared.indirector import Request
     from shared.indirector.termini import Json, Yaml
 

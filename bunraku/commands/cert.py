@@ -21,7 +21,7 @@ from shared.settings import MasterSettings, flags_of, load
 
 
 def place_for(flags: dict[str, Any], *, make: bool = False) -> CaSite:
-    """Return the CA of this host, as the settings say; `make`: its folders, where root is the first to need them."""
+    """Return the CA of this host, according to the settings; `make`: create its folders if root is the first to need them."""
     settings = load(MasterSettings, section="master", flags=flags)
     if make and os.geteuid() == 0 and settings.ca:
         _for_the_master(settings)

@@ -77,7 +77,7 @@ def main(options: DescribeOptions, flags: dict[str, Any]) -> int:
 
 @contextmanager
 def _types_of(names: frozenset[str], folders: Sequence[Path], settings: AgentSettings) -> Iterator[tuple[Plugins, Mapping[str, Any]]]:
-    """Yield Puppet's types together with those of the folders that are in `names`, and the facts that these may ask for."""
+    """Yield Puppet's types together with those of the folders that are in `names`, and the facts that these may read."""
     from agent.state.logbridge import print_line
 
     own = names & names_of_types(folders) - builtin_types().keys()
@@ -103,7 +103,7 @@ def _unknown(name: str) -> ResourceError:
 
 
 def providers_of(type_name: str, platform: Platform | None = None) -> Sequence[Provider[Any]]:
-    """Return all providers of a type, whether they fit or not; what some of them can do depends on the platform."""
+    """Return all providers of a type, whether they fit or not; the features of some depend on the platform."""
     log, host_platform = RunLog(), platform or Platform()
     files = _no_files(log)
     run = Providers({}, host_platform)
@@ -112,7 +112,7 @@ def providers_of(type_name: str, platform: Platform | None = None) -> Sequence[P
 
 
 def _no_files(log: RunLog) -> FileContext:
-    """Return what providers of files are made with; nothing is read or kept."""
+    """Return the services for providers of files in which nothing is read or stored."""
     return FileContext(sources=LocalSources(), buckets=bucket_factory(Path("/nonexistent")), log=log)
 
 

@@ -36,7 +36,7 @@ class ReferenceEntry:
         return "\n".join(lines) + "\n"
 
     def data(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the entry in the form of JSON."""
         return {"name": self.name, "text": self.text.strip(), **{name: list(texts) for name, texts in self.details.items()}}
 
 

@@ -167,7 +167,7 @@ class EppCommand:
         return 1 if wrong else 0
 
     def render(self) -> int:
-        """Print what templates say. One that is wrong prints nothing but its error, and the others are printed."""
+        """Print the rendered text of templates. A faulty one prints only its error, and the others are printed."""
         site = self._site()
         compilation = asyncio.run(self._compiler(site))
         parameters = self._values(compilation)

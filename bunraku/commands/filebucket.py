@@ -212,7 +212,7 @@ class BucketCommands:
         return 0
 
     async def diff(self, left: str, right: str) -> int:
-        """Print how two contents differ; what exists as a file is taken as one."""
+        """Print the difference of two contents; an argument that exists as a file is read as a file."""
         old, new = await self._side(left), await self._side(right)
         with old[0], new[0]:
             text = await asyncio.to_thread(self.differ.compare, old[0].fileno(), new[0].fileno(), labels=(old[1], new[1]))

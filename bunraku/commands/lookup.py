@@ -151,7 +151,7 @@ async def _compiler(options: LookupCommandOptions, agent: AgentSettings, master:
 
 
 def _merge(options: LookupCommandOptions) -> Any:
-    """Return the strategy that the command line asks for; None when it does not say."""
+    """Return the strategy of the command line; None when it has none."""
     name = options.merge
     if name != "deep" and (options.sort_merged_arrays or options.merge_hash_arrays or options.knock_out_prefix is not None):
         raise ConfigError(

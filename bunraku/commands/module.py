@@ -312,7 +312,7 @@ def _limits(site: _Site) -> Any:
 
 
 def _progress(line: ProgressLine) -> Callable[[str, int], None]:
-    """Return what shows how much of an archive has come; it is only seen when that takes long."""
+    """Return the display of the progress of an archive; it is only seen when that takes long."""
     return lambda name, size: line.show(f"{name}: {size / 2**20:.1f} MiB") if sys.stderr.isatty() else None
 
 

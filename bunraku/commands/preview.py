@@ -144,7 +144,7 @@ class PreviewCommand:
         return self._finish(result.data())
 
     def run_remotely(self, settings: AgentSettings) -> int:
-        """Have a master compile, print, and return the exit code."""
+        """Let a master compile, print the result, and return the exit code."""
         from ..previews.remote import remote_preview
 
         options = self.options

@@ -85,7 +85,7 @@ def read_query(argument: str) -> str:
 
 
 def columns_of(query: str) -> list[str]:
-    """Return the names of the columns that a query in PQL asks for, in its order; none where it asks for all, or is not PQL."""
+    """Return the names of the columns in a PQL query, in their order; none for a query of all columns, or one that is not PQL."""
     from store.queries.pql.parser import parse  # only tables need it
 
     try:
@@ -99,7 +99,7 @@ def columns_of(query: str) -> list[str]:
 
 
 def print_table(body: bytes, columns: Sequence[str]) -> None:
-    """Print rows as a table: the columns that were asked for first. Raise BadData for an answer that is not a list."""
+    """Print rows as a table: the requested columns first. Raise BadData for an answer that is not a list."""
     objects = [row if isinstance(row, dict) else {"value": row} for row in read_rows(body)]
     present = dict.fromkeys(name for row in objects for name in row)
     names = [*(name for name in dict.fromkeys(columns) if name in present), *(name for name in present if name not in columns)]

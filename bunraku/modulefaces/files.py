@@ -53,7 +53,10 @@ class FaceFile:
             raise ConfigError(f"The face {self.name} is not used: {problem} (file: {self.path})", hint=hint) from err
 
     def outline(self) -> FaceOutline:
-        """Return what its source says; ConfigError when it cannot be read, is not Python or declares no face of its name. Blocks."""
+        """
+        Return the outline from its source; raise ConfigError when it cannot be read, is not Python or declares no face of its name.
+        Blocks.
+        """
         self.check()
         try:
             tree = ast.parse(self.path.read_bytes())

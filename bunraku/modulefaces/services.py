@@ -45,7 +45,7 @@ class Services:
         self.stack = stack
 
     async def binding(self, indirection: str, terminus: str = "") -> Binding[Any]:
-        """Return an indirection with one of its termini, '' for its default: what settings name, else `rest`; ConfigError."""
+        """Return an indirection with one of its termini, '' for its default: that of the settings, or else `rest`; raise ConfigError."""
         declared = await asyncio.to_thread(self._indirection, indirection)
         factories, default = await asyncio.to_thread(self._local_termini, declared)
         name = terminus or default

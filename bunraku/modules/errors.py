@@ -16,7 +16,7 @@ class ModuleToolError(PuppetError):
 
 
 class AlreadyNewest(ModuleToolError):
-    """Nothing is to be done: there is no newer version."""
+    """There is nothing to do: no newer version exists."""
 
 
 def with_v(version: object) -> str:

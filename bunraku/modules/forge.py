@@ -170,7 +170,7 @@ class Forge:
         return f"{target}&module_groups={quote(self._groups, safe='')}" if self._groups else target
 
     async def _results(self, target: str) -> AsyncIterator[dict[str, Any]]:
-        """Yield what all pages of an answer list."""
+        """Yield the entries in all pages of an answer."""
         count, pages = 0, set[str]()
         while target:
             pages.add(target)

@@ -174,7 +174,7 @@ class Importer:
 
 
 def print_status(options: StoreFaceOptions, servers: StoreServers) -> int:
-    """Print how a server is; return 0 when it runs, else 1."""
+    """Print the state of a server; return 0 when it runs, else 1."""
     server, body = asyncio.run(ask_status(servers))
     try:
         status = load_json(body)

@@ -102,7 +102,7 @@ _BACK: Final = re.compile(r"\\(?:(\d)|k<(\w+)>|([&`'\\]))")
 
 def _replacement_for_text(replacement: str, regexp: Regexp) -> Callable[[Match], str]:
     """
-    Return the function that expands Ruby's replacement text: `\1`, `\k<name>`, `\0` and `\&` for the whole match, `\\` for a backslash.
+    Return the function that expands Ruby's replacement text: `\\1`, `\\k<name>`, `\\0` and `\\&` for the whole match, `\\` for a backslash.
     """
     if "\\" not in replacement:
         return lambda match: replacement

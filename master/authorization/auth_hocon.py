@@ -116,7 +116,7 @@ class _RuleSource:
 
     @contextmanager
     def in_errors(self) -> Iterator[None]:
-        """Let errors of the block say which rule they are about."""
+        """Add the name of the rule to errors of the block."""
         try:
             yield
         except ConfigError as err:

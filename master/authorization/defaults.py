@@ -15,7 +15,7 @@ ADMINISTRATOR = AclEntry(True, "extensions", "pp_cli_auth", extensions=(("pp_cli
 
 
 def rule(name: str, matcher: Matcher, verbs: str, *entries: AclEntry, authenticated: bool = True) -> Rule:
-    """Return a default rule: to whom `entries` apply when they use one of `verbs`."""
+    """Return a default rule for the clients in `entries`, with one of `verbs`."""
     return Rule(name, matcher, entries, frozenset(verbs.split()), authenticated=authenticated)
 
 

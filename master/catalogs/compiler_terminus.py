@@ -137,7 +137,7 @@ class CompilerTerminus(Terminus[Catalog]):
         return await self._compile(job, request, checksum)
 
     async def _checksum_for_static(self, request: Request[Catalog], environment: str, pin: str) -> Algorithm | None:
-        """Return the checksum type of a static catalog; None: it is to be none. CompileError: agent and master share none."""
+        """Return the checksum type of a static catalog; None: the catalog is not static. CompileError: agent and master share none."""
         if self.static is None or not request.flag("static_catalog"):
             return None
         if not await asyncio.to_thread(self.static.is_static, environment, pin):
@@ -161,7 +161,7 @@ class CompilerTerminus(Terminus[Catalog]):
         return PreparedCatalog(name=name, environment=environment, text=text, is_rich=compiled.is_rich, stored=compiled.stored)
 
     async def _environment_for(self, request: Request[Catalog]) -> tuple[str, bool]:
-        """Return the environment that the node asks for, else the default one, and whether that one exists."""
+        """Return the requested environment of the node, or else the default one, and whether that one exists."""
         requested = request.environment
         if await self.environments(requested):
             return requested, True

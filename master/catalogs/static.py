@@ -235,7 +235,7 @@ class StaticCatalogs:
         return CodeVersion(pin, await asyncio.to_thread(code_id_of_version, pin) if pin else None)
 
     def is_static(self, environment: str, pin: str) -> bool:
-        """Return whether the catalogs of an environment, pinned to a version, are to be static. Blocks, briefly."""
+        """Return whether the catalogs of an environment, pinned to a version, should be static. Blocks, briefly."""
         return self.environments.read(environment, version=pin).static_catalogs
 
     def make_static(self, text: DeflatedText, environment: str, checksum: Algorithm, client: Client | None, pin: str) -> bytes:

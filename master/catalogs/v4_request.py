@@ -34,7 +34,7 @@ class CatalogRequest:
 
 
 def catalog_request_of(data: Mapping[str, Any]) -> CatalogRequest:
-    """Return what data of the right shape asks for."""
+    """Return the request in data of the right form."""
     options = data.get("options", {})
     return CatalogRequest(
         certname=data["certname"],

@@ -24,7 +24,7 @@ DATA_FOLDERS: Final = ("data", "hieradata")  # where data is by default, and by 
 
 
 def check(settings: MasterSettings) -> list[Finding]:
-    """Return what cannot be read or does not parse, in any environment."""
+    """Return the files that cannot be read or do not parse, in any environment."""
     findings = run_check(AREA, lambda: _folders(settings))
     environments = Environments(environment_settings(settings))
     for name in environments.names():

@@ -252,7 +252,7 @@ def digest_of_bytes(octets: bytes) -> str:
 
 
 def configuration(environment: Environment, settings: Mapping[str, Any]) -> Answer:
-    """Return what every catalog of an environment depends on: its configuration, wherever its folder is."""
+    """Return the input of every catalog of an environment: its configuration, independent of its folder."""
     root = environment.root
     return (
         tuple(relative(folder, root) for folder in environment.modulepath),

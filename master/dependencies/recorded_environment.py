@@ -1,4 +1,4 @@
-"""An environment that notes what compilations ask about it, and knows the answers that they got."""
+"""An environment that records the questions of compilations about it, with their answers."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class RecordSender:
         self._waiting: OrderedDict[str, CatalogRecord] = OrderedDict()
 
     def add(self, certname: str, record: CatalogRecord) -> None:
-        """Have a record sent, unless it says the same as the last one of its node."""
+        """Send a record, unless it equals the last one of its node."""
         if self._known.get(certname) == record.identity:
             return
         self._waiting[certname] = record
@@ -79,7 +79,7 @@ class RecordSender:
 
 class CatalogRecorder:
     """
-    Writes what compiling processes send, in batches and in a thread.
+    Writes the records that compiling processes send, in batches and in a thread.
 
     Args:
         size: Bytes that all records may take.
@@ -104,7 +104,7 @@ class CatalogRecorder:
         return cls(CatalogRecords(settings.preview_records), size) if size else None
 
     async def keep_written(self) -> None:
-        """Write what comes, until this is cancelled."""
+        """Write received records, until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             self._add(await loop.sock_recv(self._inlet, _MAX_DATAGRAM))

@@ -62,7 +62,7 @@ class CatalogRecord:
 
     @property
     def identity(self) -> str:
-        """Equal for records that say the same."""
+        """Return a key that is equal for equal records."""
         return f"{self.values} {self.configuration} {self.answers}"
 
     def pack(self) -> bytes:

@@ -110,7 +110,7 @@ class VersionArchive:
             lock.release()
 
     def _sweep(self) -> None:
-        """Remove what deployments left that were killed."""
+        """Remove leftovers of killed deployments."""
         for path in self.folder.iterdir():
             if path.name.startswith(_HALF):
                 _remove(path)

@@ -110,7 +110,7 @@ class CaEndpoints:
         return await self._unless_unchanged(request, self.ca.store.files.cacrl, self.ca.crl())
 
     async def _unless_unchanged(self, request: HttpRequest, path: Path, pem: Awaitable[bytes]) -> Response:
-        """Return the text, or 304 when the client certainly has it. The file's time is read before the text."""
+        """Return the text, or 304 when the client certainly has it already. The file's time is read before the text."""
         info = await asyncio.to_thread(path.stat)
         body, now = await pem, time.time()
         validators = Validators.of(body, info.st_mtime, now)

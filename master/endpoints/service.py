@@ -43,7 +43,7 @@ class ServiceEndpoints:
         return Response(200, self.master.metrics().encode(), MIME)
 
     def _state(self, service: str) -> State:
-        """Return the state of a service: the process's own until it runs, then what its conditions say."""
+        """Return the state of a service: the process's own state until it runs, then that of its conditions."""
         process = self.state()
         return process if process != "running" else self.master.health.state(service)
 

@@ -60,7 +60,7 @@ class CatalogOrigins:
         self._last: deque[tuple[str, tuple[Reason, ...]]] = deque(maxlen=LAST)
 
     def note(self, origin: str, reasons: Sequence[Reason]) -> None:
-        """Count a catalog; `reasons` say why the next one has to be compiled, none when it may come from memory."""
+        """Count a catalog; `reasons` are those for which the next one must be compiled, none when it may come from the cache."""
         self.total += 1
         self._origins[origin] += 1
         counted = tuple(dict.fromkeys(self._counted(reason) for reason in reasons))
@@ -71,14 +71,14 @@ class CatalogOrigins:
         return reason if reason in self._reasons or len(self._reasons) < MAX_REASONS else OTHERS
 
     def last(self) -> LastCatalogs:
-        """Return what became of the last catalogs."""
+        """Return the results of the last catalogs."""
         reasons = Counter(reason for _, reasons in self._last for reason in reasons)
         return LastCatalogs(
             dict(Counter(origin for origin, _ in self._last)), sum(bool(reasons) for _, reasons in self._last), reasons.most_common()
         )
 
     def describe(self, metrics: Metrics) -> None:
-        """Have the counts in the metrics."""
+        """Add the counts to the metrics."""
         metrics.read(
             "puppet_catalogs_total",
             "counter",

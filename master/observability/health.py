@@ -91,7 +91,7 @@ class Health:
             log.log(NOTICE, "Recovered: %s", self.conditions[name].alert)
 
     def state(self, service: str) -> State:
-        """Return the state of a service as its conditions say."""
+        """Return the state of a service from its conditions."""
         return worst(self._state(condition.name) for condition in self.conditions.values() if service in condition.services)
 
     def alerts(self, service: str) -> list[tuple[str, Literal["error", "warning"]]]:

@@ -46,10 +46,10 @@ class CompilePool:
 
     async def definitions(self, query: DefinitionsQuery) -> list[dict[str, Any]]:
         """
-        Return the classes, defines and nodes of an environment that a query asks for, as plain data.
+        Return the classes, defines and nodes of an environment for a query, as plain data.
 
         Raises:
-            BadRequest: a name, pattern or kind that cannot be. NotFound: no such environment. And as for a catalog.
+            BadRequest: an invalid name, pattern or kind. NotFound: no such environment. And as for a catalog.
         """
         question = {"ask": "resource_types", **message_of(query)}
         answer = await self.processes.ask(question, f"The listing of {query.environment}'s resource types")

@@ -294,7 +294,7 @@ class PuppetDbQuestions:
 
 @contextmanager
 def _deadline_waits() -> Iterator[None]:
-    """Have a `deadline` that passes inside raise Overtime at the end."""
+    """Raise Overtime at the end of a context in which a `deadline` passes."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
@@ -311,7 +311,7 @@ def with_parameters(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def node_input(job: Mapping[str, Any], loaded: LoadedEnvironment) -> NodeInput:
-    """Return the input of the compilation that a job asks for."""
+    """Return the input of the compilation of a job."""
     return NodeInput.for_node(
         job["certname"],
         loaded.environment.name,

@@ -156,7 +156,7 @@ class ParsePool:
         )
 
     def describe(self, metrics: Metrics) -> None:
-        """Have what there is to know of the processes in the metrics."""
+        """Add the numbers of the processes to the metrics."""
         metrics.read("puppet_bodies_waiting", "gauge", "Bodies pending for a parsing process.", lambda: [((), self.waiting)])
         metrics.read(
             "puppet_parsers_replaced_total",

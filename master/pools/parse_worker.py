@@ -1,5 +1,5 @@
 """
-The process that parses what peers send: `python -I -m master.pools.parse_worker`, started by the pool in `parse_pool`.
+The process that parses peers' messages: `python -I -m master.pools.parse_worker`, started by the pool in `parse_pool`.
 
 It reads one message after another from its standard input and answers on its standard output. A message that takes too long ends
 it: the kernel counts its processor time, also where nothing else could interrupt it.

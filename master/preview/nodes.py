@@ -110,7 +110,7 @@ class PreviewNodes:
 
     async def _stored_node(self, name: str, run_facts: Facts | None, facts: Facts) -> Node | None:
         """
-        Return the node as its last run had it, with other facts; None when it is to be classified now, or nothing classifies nodes.
+        Return the node of its last run, with other facts; None when it must be classified now, or when there is no classifier.
 
         Args:
             run_facts: the facts of that run, which are among the node's parameters.

@@ -64,7 +64,7 @@ class PreviewPool:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The two states of the code, and how the environment is called in both."""
+    """The two states of the code, and the environment's name in both."""
 
     environment: str
     before: PreviewSide

@@ -1,4 +1,4 @@
-"""Previews that are asked for over HTTP: one line of JSON for each node that is done, and the result in the last."""
+"""Previews over HTTP: one line of JSON for each finished node, and the result in the last line."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class CodeSide:
 
 
 class PreviewWorker(CompileWorker):
-    """The worker that compiles nodes from both sides and answers what differs."""
+    """The worker that compiles nodes from both sides and answers with the differences."""
 
     def __init__(self, *args: Any, ask_puppetdb: AskPuppetDb | None = None, **options: Any) -> None:
         self._ask = ask_puppetdb
@@ -181,7 +181,7 @@ class PreviewWorker(CompileWorker):
         return self._result("changed" if stable else "unchanged", before, after, stable, compilations, unstable)
 
     def _repeated(self, number: int, catalog: Mapping[str, Any], again: Mapping[str, Any], words: NodeWords) -> dict[Place, Diff]:
-        """Return what differs between two compilations from the same side."""
+        """Return the differences between two compilations from the same side."""
         side = self._sides[number]
         comparison = CatalogComparison((side.host.root, side.host.root), (side.answers.sources, side.answers.sources), self._secrets)
         return comparison.differences(catalog, again, words)
@@ -321,7 +321,7 @@ class PreviewWorker(CompileWorker):
 
 
 def _is_unstable(place: Place, unstable: Mapping[Place, str]) -> bool:
-    """Return whether what differs at a place differs from one compilation to the next, too."""
+    """Return whether the difference at a place also occurs from one compilation to the next."""
     return place in unstable or ("resource", place[1], None) in unstable
 
 

@@ -134,7 +134,9 @@ class PuppetDbClient:
         return PuppetError(f"This is not the answer of a PuppetDB: {answer.problem[:200]}", hint="Is it starting, or another program?")
 
     async def deliver(self, make: Callable[[], PuppetDbCommand]) -> None:
-        """Make a command, which blocks, and send it, so that a PuppetDB has it before an agent has its answer; raise as `submit`."""
+        """
+        Make a command, which blocks, and send it, so that a PuppetDB has it before an agent has its answer; raise the errors of `submit`.
+        """
         await self.submit(await asyncio.to_thread(make))
 
     async def submit(self, command: PuppetDbCommand) -> str | None:
@@ -216,7 +218,7 @@ class PuppetDbClient:
         )
 
     async def _answer_of(self, server: str, exchange: PuppetDbRequest) -> PuppetDbAnswer | None:
-        """Return what one server answers; None, with a warning, when it cannot be asked. TooLarge."""
+        """Return the answer of one server; None, with a warning, when it cannot be reached. Raise TooLarge."""
         import aiohttp
 
         route = f"{server}{exchange.target}"
@@ -279,7 +281,7 @@ class PuppetDbClient:
         self._timed_out.add(server)
 
     def _log_refusal(self, answer: PuppetDbAnswer, exchange: PuppetDbRequest) -> bool:
-        """Return whether an answer means that the next server is to be asked, which is logged."""
+        """Return whether an answer means that the next server must be tried, which is logged."""
         if answer.status < 500 and answer.status != 404:
             return False
         route = f"{answer.url}{exchange.target}"
@@ -301,7 +303,7 @@ def _wire_form(command: PuppetDbCommand) -> tuple[str, int, bytes]:
 
 
 def _says_not_found(answer: PuppetDbAnswer) -> bool:
-    """Return whether a PuppetDB itself says that there is no such thing, and not a proxy, or a server that is starting."""
+    """Return whether the 404 comes from a PuppetDB itself, and not from a proxy or a starting server."""
     return answer.status == 404 and answer.body.startswith(b"{")
 
 

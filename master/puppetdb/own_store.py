@@ -59,7 +59,7 @@ class OwnStoreClient(PuppetDbClient):
         self._hurry = asyncio.Event()
 
     async def close(self) -> None:
-        """Take what waits to the store, or log that it does not take it, and end the connections."""
+        """Send pending commands to the store, or log its refusal, and close the connections."""
         self._hurry.set()
         if self._courier is not None:
             await self._courier

@@ -107,7 +107,7 @@ def _event(event: Event) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """Return a value of an event as Ruby's `to_s` has it."""
+    """Return a value of an event in the form of Ruby's `to_s`."""
     if value is None:
         return ""
     return value if isinstance(value, str) else "".join(_inspected(value))

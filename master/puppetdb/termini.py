@@ -109,7 +109,7 @@ class PuppetDbCatalogs(_ByClient, Terminus[Catalog]):
         return None
 
     async def save(self, request: Request[Catalog]) -> object:
-        """Send a catalog; SubmissionFailed when no server takes it, unless soft_write_failure says that this passes."""
+        """Send a catalog; raise SubmissionFailed when no server accepts it, unless soft_write_failure tolerates that."""
         catalog = request.instance
         if not isinstance(catalog, StorableCatalog) or not catalog.stored:
             return None

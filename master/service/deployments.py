@@ -1,4 +1,4 @@
-"""The deployments that a web hook asked for, one after another, each by `puppet deploy` in a process of its own."""
+"""The deployments for a web hook, one after another, each by `puppet deploy` in a process of its own."""
 
 from __future__ import annotations
 
@@ -76,7 +76,10 @@ class DeploymentQueue:
 
 
 def deploy_by_program(settings: MasterSettings, command: Sequence[str] = COMMAND) -> Deploy:
-    """Return what starts `puppet deploy` for a master of these settings. The program reads those of deployments in puppet.conf itself."""
+    """
+    Return the function that starts `puppet deploy` for a master of these settings. The program reads those of deployments in puppet.conf
+    itself.
+    """
     flags = {"confdir": settings.confdir, "codedir": settings.codedir, "vardir": settings.vardir, "user": settings.user}
     paths = {"environmentpath": settings.environmentpath, "basemodulepath": settings.basemodulepath}
     words = [f"--{name}={value}" for name, value in flags.items()]

@@ -52,7 +52,7 @@ class HardEnd:
         self._thread.start()
 
     def disarm(self) -> None:
-        """Let the process go on."""
+        """Cancel the end of the process."""
         if self._thread is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)
             self._disarmed.set()

@@ -1,4 +1,4 @@
-"""The file in which a running master says where its last catalogs came from, for `puppet master --check`."""
+"""The file with the origins of a running master's last catalogs, for `puppet master --check`."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ not be started, or another one does not listen yet.
 @dataclass(slots=True)
 class StoreProcess:
     """
-    Keeps the process running. Whatever happens to it, the master goes on.
+    Keeps the store process running. The master continues even if it fails.
 
     The process gets its settings over its standard input, and ends when that is closed, which the kernel does when the master is killed.
 

@@ -66,7 +66,7 @@ class StoredFacts(Terminus[Facts]):
 
 
 def condition(name: str, value: Option) -> Callable[[Facts], bool]:
-    """Return the test that `facts.<name>[.<op>]=value` or `meta.timestamp[.<op>]=value` asks for; BadRequest for anything else."""
+    """Return the test of `facts.<name>[.<op>]=value` or `meta.timestamp[.<op>]=value`; raise BadRequest for anything else."""
     kind, _, rest = name.partition(".")
     fact, dot, operator = rest.rpartition(".")
     if not dot or operator not in _OPERATORS:

@@ -66,7 +66,7 @@ class MetadataServer(Terminus[FileMetadata]):
         return await asyncio.to_thread(self.find_now, request)
 
     def find_now(self, request: Request[FileMetadata], version: str | None = None) -> FileMetadata | None:
-        """Do what `find` does, for threads, in a version of the environment; None: that of the client's run. Blocks."""
+        """Do the same as `find`, for threads, in a version of the environment; None: that of the client's run. Blocks."""
         options = self.options_of(request)
         for tree, relative in self.server.places(request.key, request.environment, request.client, version):
             entry = metadata_of(tree, relative, options)
@@ -78,7 +78,7 @@ class MetadataServer(Terminus[FileMetadata]):
         return await asyncio.to_thread(self.search_now, request)
 
     def search_now(self, request: Request[FileMetadata], version: str | None = None) -> list[FileMetadata] | None:
-        """Do what `search` does, for threads, in a version of the environment; None: that of the client's run. Blocks."""
+        """Do the same as `search`, for threads, in a version of the environment; None: that of the client's run. Blocks."""
         options = self.options_of(request)
         if request.dialect is not None and request.dialect.wraps:
             options = replace(options, source_permissions="use")

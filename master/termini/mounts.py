@@ -91,7 +91,7 @@ def parse(text: str, path: Path | None = None) -> dict[str, Mount]:
 
 
 def served_mounts_of(mounts: dict[str, Mount]) -> dict[str, Mount]:
-    """Return the mounts that can be served, the built-in ones among them; what cannot is logged and left out."""
+    """Return the mounts that can be served, including built-in ones; others are logged and left out."""
     served_mounts: dict[str, Mount] = {}
     for name, mount in mounts.items():
         if name in BUILT_IN:
@@ -165,7 +165,7 @@ class FileServer:
 
     def places(self, key: str, environment: str, client: Client | None, version: str | None = None) -> list[tuple[FileTree, str]]:
         """
-        Return the trees that may hold a key, the first that has it wins; [] when there is none. Blocks.
+        Return the trees that may have a key, in order of precedence; [] when there is none. Blocks.
 
         Args:
             version: The version of the environment; None: that of the client's run.
@@ -188,7 +188,7 @@ class FileServer:
         return [(FileTree(root), "/".join(rest))] if root is not None else []
 
     def version_for_listing(self, mount: str, environment: str, client: Client | None, *, is_probe: bool) -> str:
-        """Return the version in which a client lists a merged mount, which may begin its run; a probe only asks for the environment."""
+        """Return the version in which a client lists a merged mount, which may begin its run; a probe only requests the environment."""
         if self.runs is None or client is None:
             return ""
         return self.runs.for_listing(client.name, environment, "probe" if is_probe else mount)

@@ -133,7 +133,7 @@ class WithFactsInHand(Terminus[Node]):
 
 def with_facts_in_hand(nodes: Binding[Node], facts: Facts | None) -> Binding[Node]:
     """
-    Return the same binding, cache and all, with these facts of the one node that is asked for.
+    Return the same binding, cache and all, with these facts for the one requested node.
 
     A binding whose terminus merges no facts stays as it is.
     """

@@ -25,7 +25,7 @@ _SHOWN = 1000  # bytes of a command in an error
 
 class AdminEndpoint:
     """
-    Does what administrators ask for.
+    The endpoints for administrators.
 
     Args:
         max_body: Bytes of a command.

@@ -33,7 +33,7 @@ _BUSY_PAUSE = 0.5  # seconds before a command of an archive is tried again for w
 
 @dataclass(slots=True)
 class StoreAdministration:
-    """Does what administrators ask for."""
+    """The operations for administrators."""
 
     database: Database
     queries: QueryService

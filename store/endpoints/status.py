@@ -1,4 +1,4 @@
-"""The endpoints that say which version this is and how it is: /pdb/meta/v1 and /status/v1."""
+"""The endpoints for version and status: /pdb/meta/v1 and /status/v1."""
 
 from __future__ import annotations
 

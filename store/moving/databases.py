@@ -1,4 +1,4 @@
-"""The two databases of a move: how a program is alone with one, and which of them it takes for a source or a target."""
+"""The two databases of a move: exclusive access to them, and the checks of source and target."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ def check_source(source: MovingDatabase) -> None:
 
 def prepare_target(source: MovingDatabase, target: MovingDatabase, *, restart: bool) -> bool:
     """
-    Have a target ready for the rows of a source, and no store start on it until its version is set; return whether some are there already.
+    Prepare a target for the rows of a source, so that no store starts on it until its version is set; return whether it has some rows
+    already.
 
     Args:
         restart: Empty a target that an earlier move has begun to fill.
@@ -151,7 +152,7 @@ def _version(connection: Connection, name: str) -> str | None:
 
 
 def _source_id(connection: Connection) -> str:
-    """Return what names a source as long as no store starts on it."""
+    """Return an id of a source that is valid as long as no store starts on it."""
     if inspect(connection).has_table(move_source.name):
         known: str | None = connection.scalar(select(move_source.c.id))
         if known is not None:

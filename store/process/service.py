@@ -51,7 +51,7 @@ class StopRequest:
     repeated: asyncio.Event = field(default_factory=asyncio.Event)
 
     def stop(self, why: str) -> None:
-        """Ask for an end, or for an end at once where that has been asked for before."""
+        """Request a stop, or an immediate stop at the second call."""
         log.log(NOTICE, "%s; %s", why, "stopping at once" if self.requested.is_set() else "stopping")
         (self.repeated if self.requested.is_set() else self.requested).set()
 

@@ -29,7 +29,9 @@ _LIMITS_OF_SQLITE = {
 
 @dataclass(frozen=True, slots=True)
 class StatementPart:
-    """A statement of an answer, the one that counts its rows without paging, how a row is shown, and how many are read at a time."""
+    """
+    A statement of an answer, the statement that counts its rows without paging, the form of a row, and the number of rows read at a time.
+    """
 
     page: Select[Any]
     total: Select[Any]
@@ -113,7 +115,7 @@ class Batches(AsyncIterator[list[Json]]):
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
     """
-    The rows of an answer, some at a time, and how many there are without limit and offset where that was asked for.
+    The rows of an answer in batches, and their number without limit and offset if it was requested.
 
     Whoever does not read all of `batches` closes it (`aclose`), so that its connection becomes free.
     """

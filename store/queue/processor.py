@@ -243,7 +243,7 @@ class CommandProcessor:
         await self._write_singly(tasks)
 
     async def _write(self, tasks: Sequence[_Task]) -> Exception | None:
-        """Have commands written; what prevented it is returned."""
+        """Write commands; return the error that prevented it."""
         commands = [ReceivedCommand(task.command, task.queued.received) for task in tasks if task.command is not None]
         try:
             await self.writer.write(commands)
@@ -292,7 +292,7 @@ class CommandProcessor:
             await self._judge(failure, has_stored=has_stored)
 
     async def _judge(self, failure: _Failure, *, has_stored: bool) -> None:
-        """Discard a command that failed alone where that is its own fault; `has_stored` says whether others were stored in this pass."""
+        """Discard a command that failed alone, if the fault is its own; `has_stored` is whether others were stored in this pass."""
         task, error = failure.task, failure.error
         if isinstance(error, PayloadRejected):
             task.error = str(error)

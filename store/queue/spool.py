@@ -83,7 +83,7 @@ class Spool:
         self._discarded = DiscardedCommands(self.folder / "discarded", self.limits.discarded)
 
     async def __aenter__(self) -> Self:
-        """Take what an earlier process left. Unavailable when another process has the queue."""
+        """Take over the queue of an earlier process. Raise Unavailable when another process has the queue."""
         await asyncio.to_thread(self._open)
         return self
 
@@ -157,7 +157,7 @@ class Spool:
         return addition.uuid
 
     async def _flush(self) -> None:
-        """Write what waits, all of it in one file; what comes while the disk is busy waits for the next file."""
+        """Write all pending commands into one file; later ones, while the disk is busy, go into the next file."""
         try:
             while self._pending:
                 group = self._next_group()

@@ -214,7 +214,7 @@ def _check_changes(connection: Connection, changes: int) -> None:
 
 
 def write_catalogs(connection: Connection, changes: Sequence[CatalogChange], shared: SharedRows) -> None:
-    """Write what differs."""
+    """Write the differences."""
     rows = [(change, change.row(shared)) for change in changes]
     if new := [row for change, row in rows if change.node.catalog_hash is None]:
         connection.execute(insert(catalogs), new)

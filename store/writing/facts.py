@@ -1,4 +1,4 @@
-"""Writing the facts and packages of a node: of those that it has already, only what differs."""
+"""Writing the facts and packages of a node: only the differences from the stored ones."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class FactsChange:
 
 
 def write_facts(connection: Connection, changes: Sequence[FactsChange], shared: SharedRows) -> None:
-    """Write what differs."""
+    """Write the differences."""
     rows = [(change, change.row(shared)) for change in changes]
     if new := [row for change, row in rows if change.node.facts_hash is None]:
         connection.execute(insert(factsets), new)

@@ -94,7 +94,7 @@ class DatabaseWriter:
         return _LargeCommand(received, slices)
 
     async def _continue(self, large: _LargeCommand) -> None:
-        """Write the next slice of a large command; Unfinished says that there are more."""
+        """Write the next slice of a large command; raise Unfinished when there are more."""
 
         def write_slice(connection: Connection) -> bool:
             try:

@@ -85,7 +85,7 @@ def architecture_of(hardware: str, family: str) -> str:
 
 
 def parse_lsb(release: dict[str, str], numbers: dict[str, str], redhat_release: str) -> dict[str, Any]:
-    """Return the fact os.distro of the distributions whose release file says it all."""
+    """Return the fact os.distro of distributions whose release file has all of it."""
     identity = name_of(release)
     if release.get("ID") in _RHEL and redhat_release:
         codename = re.search(r"\(([^)]*)\)", redhat_release)

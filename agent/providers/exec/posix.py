@@ -153,7 +153,7 @@ class PosixExec(Provider[Exec], type=Exec, name="posix", default_for=[{"feature"
         return result
 
     def _resolve(self, resource: Exec, command: Words, path: str | None) -> tuple[Sequence[str], str]:
-        """Return arguments and absolute program of a command; ResourceError says why the program cannot be run. Blocking."""
+        """Return arguments and absolute program of a command; raise ResourceError when the program cannot be run. Blocks."""
         _check_program(program_of(command), resource.path or ())
         argv = argv_of(command)
         if needs_shell(command):

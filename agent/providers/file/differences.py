@@ -34,7 +34,7 @@ class SpooledContent:
         self.complete = True
 
     async def take(self, blocks: AsyncIterator[bytes]) -> None:
-        """Store what `blocks` yields, up to MAX_INPUT."""
+        """Store the blocks that `blocks` yields, up to MAX_INPUT."""
         async for block in blocks:
             if self.size + len(block) > MAX_INPUT:
                 self.complete = False

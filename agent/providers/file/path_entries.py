@@ -64,7 +64,7 @@ class PathEntry:
 
 @contextmanager
 def _named(path: str) -> Iterator[None]:
-    """Let system errors name a whole path in place of the part that the system was asked for."""
+    """Make system errors name the whole path instead of the part that was passed to the system."""
     try:
         yield
     except OSError as err:

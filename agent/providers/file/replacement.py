@@ -177,7 +177,7 @@ def make_link(path: str, target: str, uid: int, gid: int) -> None:
 
 
 def full_disk_error(err: OSError, replacement: Replacement) -> ResourceError | None:
-    """Return the error for a content that does not fit on the disk; None when that is not what happened."""
+    """Return the error for a content that does not fit on the disk; None for another error."""
     if err.errno not in NO_SPACE:
         return None
     folder = replacement.temporary.rpartition("/")[0] or "/"
@@ -206,7 +206,7 @@ def _create_temporary(folder: PathEntry, plain_name: bool, now: float) -> tuple[
 
 
 def remove_leftovers(path: str) -> None:
-    """Remove from a folder what runs that were killed left there: our own hidden files, named after a process that has ended. Blocking."""
+    """Remove leftovers of killed runs from a folder: our own hidden files, named after a process that has ended. Blocks."""
     try:
         with open_entry(f"{path.rstrip('/')}/x") as entry:
             fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=entry.folder)

@@ -1,4 +1,4 @@
-"""The attributes that a file resource adopts from its source: kind, checksum, and the permissions if asked for."""
+"""The attributes that a file resource adopts from its source: kind, checksum, and the permissions if requested."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Dpkg(PackageProvider, name="dpkg", features=("holdable", "purgeable", "vir
         await self.with_hold_lifted(resource, state, lambda: self.dpkg(keep, "-i", "--", source))
 
     async def with_hold_lifted(self, resource: Package, state: State | None, action: Any) -> None:
-        """Run `action` on a package that may be on hold; afterwards it is on hold again, if `mark` asks for that."""
+        """Run `action` on a package that may be on hold; afterwards it is on hold again if `mark` requires that."""
         if (state or {}).get("mark") == "hold":
             await self._select(resource, "install")
         try:

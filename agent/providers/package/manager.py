@@ -40,7 +40,7 @@ class PackageManager(Provider[Package], type=Package, features=EVERYWHERE):
         raise Unsupported(f"The package provider '{self.name}' cannot install")
 
     def batch_key(self, resource: Package) -> Hashable | None:
-        """Return what packages must have in common to be installed by one command; None: this one is installed by itself."""
+        """Return a key that packages must share to be installed by one command; None: install this one alone."""
         return None
 
     async def install_together(self, resources: Sequence[Package]) -> None:

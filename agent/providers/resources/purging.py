@@ -13,7 +13,7 @@ from shared.types.resources import NEVER_PURGED, ResourcesMetatype
 
 class ResourcesPurge(Provider[ResourcesMetatype], type=ResourcesMetatype, name=""):
     """
-    Asks the default provider of the type what exists.
+    Lists the existing resources of a type with its default provider.
 
     Args:
         providers: returns the run's providers, this one among them, so it is called late.

@@ -33,13 +33,13 @@ def parse_processes(text: str, pattern: str, *, own: int) -> int | None:
 
 
 def script_has(resource: Service, action: str) -> bool:
-    """Return whether a service's own script can carry out an action, as hasrestart and hasstatus say."""
+    """Return whether a service's own script supports an action, according to hasrestart and hasstatus."""
     return bool({"restart": resource.hasrestart, "status": resource.hasstatus}.get(action, True))
 
 
 class ServiceProvider(Provider[Service], type=Service, name="base", features=("refreshable",)):
     """
-    Needs a `start` command or `binary`; a `status` command or the process table shows what runs.
+    Needs a `start` command or `binary`; a `status` command or the process table shows whether it runs.
 
     `command` returns the init system's own commands; a command in the resource's attribute of the same name goes before them.
     """

@@ -102,7 +102,7 @@ def _walk(path: str, depth: int | None, without: frozenset[str]) -> Iterator[tup
 
 
 def _entries(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the entries of a directory with their status; what vanishes or cannot be read is left out."""
+    """Yield the entries of a directory with their status; entries that vanish or cannot be read are left out."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:

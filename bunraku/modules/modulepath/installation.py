@@ -321,7 +321,7 @@ async def download(
     say: Say,
     progress: Callable[[str, int], None] = lambda name, size: None,
 ) -> Path:
-    """Have a release of a Forge ready for a folder; return the place that `commit` will put it in."""
+    """Prepare a release of a Forge for a folder; return the place where `commit` will put it."""
     if release.deprecated:
         say("warning", f"{release.name} has been deprecated by its author! View module on Puppet Forge for more info.")
     room = await asyncio.to_thread(placement.room, folder)

@@ -123,7 +123,7 @@ class InstalledModules:
         return found
 
     def needed_by(self, module: InstalledModule) -> Sequence[tuple[InstalledModule, ModuleDependency]]:
-        """Return what depends on a module, with the dependency."""
+        """Return the dependants of a module, each with its dependency."""
         return self.dependants.get(module.name, ()) if module.name else ()
 
     def meeting(self, module: InstalledModule) -> list[InstalledModule]:

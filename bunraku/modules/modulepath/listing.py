@@ -142,7 +142,7 @@ class ModuleListing:
         return nodes(sorted(modules, key=lambda module: len(self._installed.needed_by(module))), None, ())
 
     def _is_invalid_below(self, module: InstalledModule, parent: InstalledModule | None) -> bool:
-        """Return whether a module is not what its parent needs; as in Puppet, only the last parent that says so counts."""
+        """Return whether a module does not satisfy its parent; as in Puppet, only the last such parent counts."""
         problems = self.unmet["version_mismatch"].get(module.name, [])
         return (
             parent is not None

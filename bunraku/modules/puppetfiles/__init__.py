@@ -1,1 +1,1 @@
-"""Puppetfiles: what one declares, where its modules come from, and how they are put into an environment."""
+"""Puppetfiles: their declarations, the origins of the modules, and their installation into an environment."""

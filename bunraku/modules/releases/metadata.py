@@ -130,7 +130,7 @@ def valid_name(name: str) -> str:
 
 
 def name_and_version(metadata: Mapping[str, Any]) -> tuple[str, SemVer]:
-    """Return the name (`author-name`) and the version of a module that is to be installed; BadData, BadVersion when it cannot have such."""
+    """Return the name (`author-name`) and the version of a module to install; raise BadData or BadVersion for invalid ones."""
     name, version = metadata.get("name"), metadata.get("version")
     if not isinstance(name, str) or not FULL_NAME.fullmatch(dashed(name)):
         shown = quoted_for_log(str(name))

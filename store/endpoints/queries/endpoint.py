@@ -40,7 +40,7 @@ class QueryEndpoint:
         self._max_body = max_body
 
     async def respond(self, request: HttpRequest, segments: Sequence[str]) -> Response:
-        """Return the response to a request, whose decoded path goes on with `segments` after /pdb/query."""
+        """Return the response to a request; `segments` are the decoded segments after /pdb/query."""
         match segments:
             case ["v1" | "v2" | "v3" as version, *_]:
                 return text_response(404, f"The {version} API has been retired; please use v4")

@@ -45,7 +45,7 @@ class CountsFilter:
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """For what events are counted, whether each event counts or each node, and which counts are shown."""
+    """The kind of counted events, whether each event counts or each node, and the filter of the shown counts."""
 
     subjects: tuple[Subject, ...]
     by_node: bool
@@ -53,7 +53,7 @@ class Counting:
 
 
 def read_distinct(parameters: Mapping[str, Json]) -> Distinct | None:
-    """Return what `distinct_resources` and its two times ask for; QueryRefused where they do not belong together."""
+    """Return the options of `distinct_resources` and its two times; raise QueryRefused for an invalid combination."""
     start, end = parameters.get("distinct_start_time"), parameters.get("distinct_end_time")
     is_distinct = parameters.get("distinct_resources")
     if is_distinct is None:

@@ -321,7 +321,7 @@ def _comparison(entity: Entity, place: Place, operator: Operator, value: Json) -
 
 
 def _scalar_value(place: Place, value: Json) -> Json:
-    """Return the value to compare a place with, in the form that the tree has it; QueryRefused where its type does not fit."""
+    """Return the value to compare a place with, in the form of the tree; raise QueryRefused when its type does not match."""
     _check_texts(value)
     if not isinstance(place, Field):
         return value

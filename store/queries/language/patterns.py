@@ -219,7 +219,7 @@ class _Translator:
         return _Part(f"{text}{inner.text})", max(inner.size, 1), inner.is_optional)
 
     def letter(self, code: int) -> str:
-        """Return what matches a character, in lower and upper case where that does not matter."""
+        """Return the pattern of a character, in lower and upper case where case is ignored."""
         cases = self._cases(code)
         return _character(code) if len(cases) == 1 else _set([(case, case) for case in cases], is_negated=False)
 
@@ -328,7 +328,7 @@ class _Translator:
         return self.pattern[self.place + distance : self.place + distance + 1]
 
     def _takes(self, text: str) -> bool:
-        """Return whether the pattern goes on with a text, and go on behind it."""
+        """Return whether the pattern continues with a text; if so, advance behind it."""
         is_there = self.pattern.startswith(text, self.place)
         if is_there:
             self.place += len(text)

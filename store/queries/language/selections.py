@@ -288,7 +288,7 @@ def with_order(selection: Selection, orders: tuple[Order, ...]) -> Selection:
 
 
 def with_paging(selection: Selection, limit: int | None, offset: int | None, order_by: tuple[tuple[str, bool], ...]) -> Selection:
-    """Return the selection with the paging that a request asks for, which wins over its own."""
+    """Return the selection with the paging of a request, which overrides its own."""
     if order_by:
         selection = with_order(selection, tuple(Order(name, descending) for name, descending in order_by))
     return replace(

@@ -1,5 +1,5 @@
 """
-A query, checked: every field exists, every value has the type that its field asks for.
+A query, checked: every field exists, every value has the type of its field.
 
 Criteria are values without behaviour; `store.queries.sql` turns them into SQL.
 """

@@ -1,4 +1,4 @@
-"""The entities that can be asked for, with their fields."""
+"""The entities that can be queried, with their fields."""
 
 from __future__ import annotations
 

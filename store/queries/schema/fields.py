@@ -1,4 +1,4 @@
-"""The fields of entities: what kind of value each has, which decides how it is compared and shown."""
+"""The fields of entities: the kind of each value, which decides how it is compared and shown."""
 
 from __future__ import annotations
 

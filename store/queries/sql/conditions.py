@@ -281,7 +281,7 @@ def _balanced(items: list[Expression], *, is_all: bool) -> Expression:
 
 
 def _is_for_all(criterion: Criterion) -> bool:
-    """Return whether a criterion only says that the state of nodes does not matter: as in PuppetDB it changes nothing else."""
+    """Return whether a criterion only selects nodes of any state: as in PuppetDB it changes nothing else."""
     match criterion:
         case StateCheck("any"):
             return True

@@ -37,7 +37,7 @@ def count_events(
 
 
 def page_counts(rows: Select[Any], sql: Sql, paging: Paging, subject: Subject) -> Select[Any]:
-    """Return the SELECT of counts, sorted and cut as a request asks for."""
+    """Return the SELECT of counts, sorted and cut by the request's paging."""
     fields = tuple(SUBJECTS[subject].values())
     for name, descending in paging.order_by:
         if name not in (*fields, *COUNTS):
@@ -53,7 +53,7 @@ def page_counts(rows: Select[Any], sql: Sql, paging: Paging, subject: Subject) -
 
 
 def total_counts(rows: Select[Any]) -> Select[Any]:
-    """Return the SELECT of the only row that says how many subjects have events of each kind, and how many there are."""
+    """Return the SELECT of a single row: the numbers of subjects with events of each kind, and of all subjects."""
     inner = rows.subquery()
     totals = [func.coalesce(func.sum(case((inner.c[count] > 0, 1), else_=0)), 0).label(count) for count in COUNTS]
     return select(*totals, func.count().label("total")).select_from(inner)

@@ -17,7 +17,7 @@ from ...jsontext import Json
 
 
 class Explanation(Executable, ClauseElement):
-    """The statement that asks for the plan of a statement. PostgreSQL carries it out and measures it; SQLite only plans it."""
+    """The statement for the plan of a statement. PostgreSQL carries it out and measures it; SQLite only plans it."""
 
     inherit_cache = False
 

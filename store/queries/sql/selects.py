@@ -33,7 +33,7 @@ class ShownColumn:
 
 @dataclass(frozen=True, slots=True)
 class QueryStatement:
-    """A SELECT with its paging, what its columns hold, and the SELECT that says how many rows there are without paging."""
+    """A SELECT with its paging, the contents of its columns, and the SELECT of the number of rows without paging."""
 
     total: Select[Any]
     page: Select[Any]
@@ -85,7 +85,7 @@ class Selects:
         return self._filtered(select(*labelled).select_from(source.tables), source, selection, distinct)
 
     def _subquery(self, selection: Selection) -> Select[Any]:
-        """Return the columns that a subquery extracts, sorted and cut as it says."""
+        """Return the columns that a subquery extracts, sorted and cut by its own paging."""
         source = self._source(selection)
         columns = selection.columns or ()
         if selection.is_grouped:
