@@ -80,6 +80,7 @@ class DataLayers:
         if self._global is None:
             config = self.sources.global_config(context.warn)
             self._warn_of_old_version(config, context)
+            # Version 4 was only ever meant for environments and modules.
             if config.version == 4:
                 raise config.failure("hiera.yaml version 4 cannot be used in the global layer")
             self._global = DataProvider("Global", config, self.sources)
@@ -87,6 +88,7 @@ class DataLayers:
 
     def environment_provider(self, context: DataContext) -> DataProvider | None:
         """Return the environment's layer; None when it has no data of its own."""
+        # None is a valid result (no hiera.yaml), so that a flag has to remember the attempt.
         if not self._environment_read:
             root, value = self.sources.root, self.sources.data_provider
             message = f"Defining environment_data_provider='{value}' in environment.conf is deprecated"
@@ -127,6 +129,7 @@ class DataLayers:
         if not legacy.value:
             return provider
         warns = self.sources.strict is not Strictness.OFF
+        # A hiera.yaml 5 beats the settings of older versions, which then only cause a warning.
         if config is not None and config.version >= 5:
             if warns:
                 ignored = ". It is ignored since a 'hiera.yaml' with version >= 5 is present"
@@ -153,6 +156,7 @@ class DataLayers:
 
     def _accepts_version(self, config: HierarchyConfig, path: str, module: str | None, context: DataContext) -> bool:
         """Return whether a configuration may be used in this layer; version 3 is ignored with a warning, or is a DataError."""
+        # Version 3 is valid in the global layer only.
         if config.version > 3:
             return True
         if self.sources.strict is Strictness.ERROR:

@@ -39,6 +39,7 @@ class DeepMerge:
     def merge(self, higher: Value, lower: Value) -> Value:
         if higher is None:
             return lower
+        # The gem deep_merge treats false like a missing value; so does this.
         if lower is None or lower is False:
             return higher
         if isinstance(higher, dict):
@@ -50,9 +51,11 @@ class DeepMerge:
     def _merge_hash(self, higher: dict[Any, Value], lower: Value) -> Value:
         if not isinstance(lower, dict):
             return self._merge_with_itself(higher) if higher else lower  # an empty hash replaces nothing
+        # Keys keep the order of the lower value, as with the gem; templates that loop over them show it.
         result = dict(lower)
         for key, value in higher.items():
             lower_value = result.get(key)
+            # Merging a value with itself applies the knockouts inside it.
             result[key] = self.merge(value, value if lower_value is None or lower_value is False else lower_value)
         return result
 
@@ -68,6 +71,7 @@ class DeepMerge:
 
     def _merge_array(self, higher: list[Value], lower: Value) -> Value:
         prefix = self.prefix
+        # The bare prefix alone removes all lower elements.
         if prefix is not None and prefix in higher:
             lower = [] if isinstance(lower, list) else {} if isinstance(lower, dict) else "" if isinstance(lower, str) else None
             higher = [item for item in higher if item != prefix]
@@ -81,6 +85,7 @@ class DeepMerge:
         if self.merge_hash_arrays and all(isinstance(item, dict) for item in [*higher, *lower]):
             result = [self.merge(higher[i] if i < len(higher) else {}, item) for i, item in enumerate(lower)] + higher[len(lower) :]
         else:
+            # Lower elements come first, as with the gem.
             result = unique_values([*lower, *higher])
         return _sorted(result) if self.sort else result
 

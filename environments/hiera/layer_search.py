@@ -31,6 +31,7 @@ class LayerSearch:
 
     def in_layers(self, key: LookupKey, merge: Merge) -> MaybeValue:
         """Return the value of a key in all layers that the invocation may see."""
+        # Set by a hiera.yaml 3 in the global layer: as in the reference, other layers count only if the environment has data of version 5.
         if self.invocation.global_only:
             return self.in_global(key, merge)
         return self.merge_over(merge, (self.in_global, self.in_environment, self.in_module), lambda layer: layer(key, merge))
@@ -100,6 +101,7 @@ class LayerSearch:
         """Return the value in a global layer of version 3, which has its own view of variables and its own merge for the old functions."""
         invocation = self.invocation
         if not invocation.version_3:
+            # A copy: lookups inside the data have to behave as version 3, those of the caller not.
             invocation = self.invocation.inner()
             invocation.top_key, invocation.module = self.invocation.top_key, self.invocation.module
             invocation.version_3 = True

@@ -50,6 +50,7 @@ class Lookup:
             return MISSING
         key = parse_key(text)
         self.invocation.top_key, self.invocation.module = text, key.module
+        # Functions called by the data find their own lookup here, for loop detection and explanations.
         above, self.layers.running = self.layers.running, self.invocation
         try:
             return self._find_key(key, merge)
@@ -80,6 +81,7 @@ class Lookup:
         value = self.search.in_layers(key, merge_of(merge))
         if value is not MISSING and key.segments:
             value = self.invocation.dig(value, key.segments, key.text)
+        # The default hierarchy is asked only when no layer has the key; its values are never merged with theirs.
         if value is MISSING and not self.invocation.global_only:
             value = self._in_default_hierarchy(key)
             if value is not MISSING and key.segments:
@@ -109,7 +111,9 @@ class Lookup:
 
     def _options_for(self, key: LookupKey) -> Mapping[str, Any]:
         """Return the lookup_options of a key; empty when it has none."""
+        # Options are read once for each module and compile: reading them is itself a lookup in all layers.
         if key.module not in self.layers.options:
+            # A lookup of its own: its errors name the key lookup_options, and it must not count as a loop.
             meta = self.invocation.inner()
             meta.top_key, meta.module = OPTIONS, self.invocation.module
             above, self.layers.running = self.layers.running, meta

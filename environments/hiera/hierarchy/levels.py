@@ -136,8 +136,10 @@ class HierarchyLevel:
             file = DataFile(self._require_hash(self._call(invocation, args), location))
         if self.module is None:
             return file
+        # A module must not set keys of other modules, which would let any module change the whole site.
         prefix = f"{self.module}::"
         foreign = [key for key in file.data if not (key == "lookup_options" or str(key).startswith(prefix))]
+        # One warning for each key, without its name, as the reference logs them.
         for _ in foreign:
             subject = f"Value returned from {self.label_at(location)}"
             invocation.context.warn(f"Module '{self.module}': {subject} must use keys qualified with the name of the module")
@@ -237,6 +239,7 @@ class HierarchyLevel:
                 subject = f"Return type of '{self.entry.kind}' function named '{self.entry.function}'"
                 text = describe_mismatch(subject, data_type, returns)
                 raise EvaluationError(text.replace(f"{subject} ", f"{subject} is incorrect, ", 1))
+        # With a declared return type the language has checked the value already.
         return bool(return_types) and all(returns is not None for returns in return_types)
 
     def _check_value(self, value: Value, subject: str) -> Value:
