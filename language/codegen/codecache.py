@@ -24,6 +24,7 @@ from . import CODE_VERSION
 from .units import Unit
 
 MAGIC = b"bunraku code 2\n"
+# Units, in each process; all of Debian's modules together have some 2,000 manifests.
 MAX_IN_MEMORY = 20_000
 MAX_ON_DISK = 50_000
 """Files; each change of a manifest leaves one that is not used any more."""
@@ -57,7 +58,9 @@ class CodeCache:
 
     def key(self, text: str, variant: str) -> str:
         """Return the key of a text; `variant` names the checks that were made. It changes with our version and with Python's."""
+        # Bytecode of another Python, even of another patch release, may crash the interpreter.
         version = f"{CODE_VERSION}|{sys.implementation.cache_tag}|{sys.hexversion:x}|{variant}\0"
+        # The content is the key, so that environments share code and a changed file needs no invalidation.
         return hashlib.sha256(version.encode() + text.encode("utf-8", "surrogatepass")).hexdigest()
 
     def get(self, key: str) -> Unit | None:
@@ -73,6 +76,7 @@ class CodeCache:
         """Add a unit that is new or has more code than before; `save` writes it to disk."""
         self._remember(key, unit)
         if self.directory is not None:
+            # Not written here: an agent waits for this catalog, and the disk may be slow.
             self._unsaved[key] = unit
 
     def save(self) -> None:
@@ -85,26 +89,31 @@ class CodeCache:
         if self.directory is None:
             return
         for key, unit in unsaved.items():
+            # The tree takes more memory than the code; it is parsed again in the rare case that more code is needed.
             unit.program = None
             data = unit.pack()
             path = self.directory / key[:2] / key[2:]
             try:
                 path.parent.mkdir(mode=0o700, exist_ok=True)
+                # The digest detects a half-written file; it is no protection against a forger, for which the folder's mode is.
                 _replace(path, MAGIC + hashlib.sha256(data).digest() + data)
             except OSError:
                 return
 
     def _remember(self, key: str, unit: Unit) -> None:
         while len(self._memory) >= self.limit:
+            # The oldest entry: dicts keep the order of insertion, and an LRU order would cost a write at each read.
             del self._memory[next(iter(self._memory))]
         self._memory[key] = unit
 
     def _read(self, path: Path) -> Unit | None:
         try:
+            # Never through a link, and never blocking on a FIFO that somebody put there.
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
             return None
         try:
+            # The open file is checked, not its path: marshalled code of another owner would run with the master's rights.
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
                 return None
@@ -125,6 +134,7 @@ class CodeCache:
 
 def _replace(path: Path, content: bytes) -> None:
     """Replace a file, whole or not at all, but without syncing: a file that a crash tears fails its digest, and is written again."""
+    # Not `write_atomic`: a lost cache file costs one compilation, an fsync costs time for each file.
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -147,6 +157,7 @@ def _prune(directory: Path, limit: int) -> None:
     if len(files) <= limit:
         return
     files.sort()
+    # Down to half of the limit, so that not every start has to sort the files again.
     for _, path in files[: len(files) - limit // 2]:
         path.unlink(missing_ok=True)
 
@@ -154,14 +165,17 @@ def _prune(directory: Path, limit: int) -> None:
 def renew(directory: Path, uid: int, gid: int) -> None:
     """Empty a cache that root's earlier start made for another account, whose code must not be run; give it to this one. Blocks."""
     try:
+        # Root works in the open folder only: another account could swap the path for a link in between.
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return  # there is none, or `_make_private` says what is wrong with it
     try:
         if os.fstat(fd).st_uid == uid:
             return
+        # Only our own two-digit folders: code_cache may be misconfigured to a folder with other files.
         for name in filter(_FOLDER.fullmatch, os.listdir(fd)):  # noqa: PTH208 -- in an open folder
             shutil.rmtree(name, dir_fd=fd)
+        # Given away only when empty, so that the new account owns nothing that root did not check.
         if not os.listdir(fd):  # noqa: PTH208
             os.fchown(fd, uid, gid)
             os.fchmod(fd, 0o700)

@@ -43,6 +43,7 @@ def if_effect(writer: Writer, node: n.IfExpression | n.UnlessExpression, result:
     known = set(writer.frame.known)
     then, after_then = _branch(writer, node.then, result)
     otherwise, after_otherwise = _branch(writer, node.otherwise, result)
+    # Only what both branches assign is certain to have a value afterwards.
     writer.frame.known = known | (after_then & after_otherwise)
     writer.emit(ast.If(test, then or [ast.Pass()], otherwise), node)
     _restore_matches(writer, node, saved)
@@ -112,6 +113,7 @@ def selector(writer: Writer, node: n.SelectorExpression) -> ast.expr:
     subject = writer.name_for(writer.value(node.left), node.left)
     name = writer.new_name("t")
     options = [((entry.match,), entry.value) for entry in node.entries]
+    # Of several defaults the last one counts in a selector, but the first one in a case.
     default = next((value for (match,), value in reversed(options) if _is_default(match)), None)
 
     def no_match() -> None:
@@ -177,6 +179,7 @@ def _tests(writer: Writer, place: n.SyntaxNode, subject: ast.expr, values: Seque
     """
     tests: list[ast.expr] = []
     for value in values:
+        # The default matches nothing by itself; it is the `else` of the whole construct.
         if _is_default(value):
             continue
         if tests:
@@ -184,6 +187,7 @@ def _tests(writer: Writer, place: n.SyntaxNode, subject: ast.expr, values: Seque
                 before = writer.hoisted
                 test = _test(writer, place, subject, value)
                 plain = writer.hoisted == before
+            # Without statements of its own the test can stand in one `or` with the earlier ones.
             if plain:
                 writer.frame.block.extend(statements)
                 tests.append(test)

@@ -55,6 +55,7 @@ def walk(node: n.SyntaxNode, *, into_lambdas: bool) -> Iterator[n.SyntaxNode]:
 
 def uses_matches(text: str, *parts: n.SyntaxNode | None) -> bool:
     """Return whether `$0`, `$1`, … can be read anywhere in these, parts of the file `text`; if not, matches are not recorded."""
+    # A cheap test of the text spares the walk over the tree for nearly all files.
     if not _MAY_USE_MATCHES.search(text):
         return False
     for part in parts:
@@ -139,4 +140,5 @@ class Frame:
         self.depth = 0 if self.outer is None else self.outer.depth + 1
 
     def python_name(self, variable: str) -> str:
+        # The depth keeps a lambda's variable apart from one of the same name around it.
         return f"v{self.depth}_{variable}"

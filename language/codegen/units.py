@@ -65,12 +65,14 @@ class Unit:
         if code is None:
             code = self.parts[index, part] = _WRITTEN_BY[part](self._tree(source), source, index)
         name = source.file or "(code)"
+        # Two files with the same content share one unit, but error places need each file's own name.
         return code if code.co_filename == name else with_filename(code, name)
 
     def marks(self, source: Source) -> Marks:
         """Return the data for error messages at each place in the existing code; they are determined by writing the code again."""
         marks: Marks = {}
         program = self._tree(source)
+        # Marks are not stored with the code: only errors need them, and they would double its size.
         for index, part in self.parts:
             _WRITTEN_BY[part](program, source, index, marks=marks)
         return marks
@@ -80,6 +82,7 @@ class Unit:
 
     def pack(self) -> bytes:
         """Return the unit without its tree as bytes for the disk."""
+        # marshal and not pickle: it is the only format for code objects, and it loads no classes.
         return marshal.dumps(([_plain(header) for header in self.headers], self.warnings, self.epp, self.parts))
 
     @classmethod

@@ -31,6 +31,7 @@ STORE = ast.Store()
 _PLAIN = frozenset(("ctx", "op", "ops", "id", "attr", "arg", "name", "names", "kind", "type_comment", "conversion", "module", "level"))
 _KINDS = [kind for kind in vars(ast).values() if isinstance(kind, type) and issubclass(kind, ast.AST)]
 _PLACED = frozenset(kind for kind in _KINDS if issubclass(kind, ast.expr | ast.stmt | ast.arg | ast.keyword | ast.excepthandler))
+# Computed once for each kind of node, and not for each node.
 _INNER = {kind: () if kind is ast.Constant else tuple(name for name in kind._fields if name not in _PLAIN) for kind in _KINDS}
 _LEAVES = frozenset((ast.Constant, ast.Name))
 _INNER |= {ast.arguments: ast.arguments._fields, ast.arg: ("annotation",)}
@@ -54,6 +55,7 @@ class Writer:
         self.frame = Frame("module")
         self.hoisted = 0  # statements written so far that may have an effect
         self._count = 0
+        # Most manifests are ASCII, where columns in characters are those in octets.
         self._ascii = source.text.isascii()
         self._places: dict[tuple[int, int], Place] = {}
 
@@ -73,6 +75,7 @@ class Writer:
             effect(self, node)
             return
         value = self.value(node)
+        # A value without effect needs no statement.
         if not isinstance(value, ast.Constant | ast.Name):
             self.emit(ast.Expr(value), node)
 
@@ -137,12 +140,14 @@ class Writer:
 
     def set_place(self, python: ast.expr | ast.stmt | ast.arg, node: n.SyntaxNode) -> None:
         """Give `python`, and all its parts without a place, the place of `node`."""
+        # An inner construct has its own, more precise place already.
         if hasattr(python, "lineno"):
             return
         line, column, end_line, end_column = self.place(node)
         if python.__class__ in _LEAVES:
             python.lineno, python.col_offset, python.end_lineno, python.end_col_offset = line, column, end_line, end_column
             return
+        # Not `ast.fix_missing_locations`, which recurses once for each level of a deep expression.
         pending: list[Any] = [python]
         while pending:
             current = pending.pop()
@@ -174,6 +179,7 @@ class Writer:
         """Write `statement` to the current block; `pure` when running it earlier changes nothing (a `def`)."""
         self.set_place(statement, node)
         self.frame.block.append(statement)
+        # A pure statement may move; any other forces earlier operands into names (see `operands`).
         if not pure:
             self.hoisted += 1
 
@@ -200,6 +206,7 @@ class Writer:
 
         A variable that is assigned only in it is not known afterwards.
         """
+        # An assignment inside a branch is not certain after it, so `known` is restored.
         frame, outside, known = self.frame, self.frame.block, set(self.frame.known)
         inside: list[ast.stmt] = []
         frame.block = inside
@@ -222,6 +229,7 @@ class Writer:
         name = self.new_name(prefix)
         assign = ast.Assign([ast.Name(name, STORE)], value)
         self.set_place(assign, node)
+        # At module level: the constant is built once for each file and not at each evaluation.
         self.module.append(assign)
         return self.at(node, ast.Name(name, LOAD))
 

@@ -83,11 +83,14 @@ class Compilation:
         self.dependencies = dependencies
         self.top = Scope(self, "top")
         if dependencies is not None:
+            # A plain dict where nobody needs dependencies: recording costs a call for each read.
             self.top.vars = TopVariables(dependencies)
+        # A throw-away record where nobody asks, which spares a test at each look-up.
         reads = dependencies or NodeDependencies()
         self.scopes = ScopeTable(self.top, reads.settings)
         self.function_names = reads.functions
         self.definitions = DefinitionLookup(host, loader, self.top, self.log, reads.definitions, reads.functions)
+        # Hiera's cache of this compilation: values that depend on its variables must not outlive it.
         self.data_session: dict[str, Any] = {}
         self.pending = PendingWork()
         self.template_values: dict[int, tuple[Value, Any]] = {}
@@ -96,6 +99,7 @@ class Compilation:
 
     def dispose(self) -> None:
         """Break the reference cycles of a finished compilation, so that its memory is freed at once, without the garbage collector."""
+        # Resources and scopes refer to each other; without this they live until the next garbage collection.
         for resource in self.catalog.declared:
             resource.contents.clear()
         vars(self).clear()
@@ -156,6 +160,7 @@ class ScopeTable:
             value = scope.vars.get(name, MISSING)
             if value is not MISSING:
                 return value
+            # Only parents are searched: a qualified name must not find a variable of the node or of top scope.
             scope = scope.next if scope.next is not None and scope.next.kind == "class" else None
         return MISSING
 
@@ -223,6 +228,7 @@ class Scope:
             value = scope.vars.get(name, MISSING)
             if value is not MISSING:
                 return value
+            # The default of an earlier parameter reads a later one, which has no value yet.
             if scope.pending is not None and (complaint := scope.pending(name)) is not None:
                 raise UnsetParameter(complaint)
             scope = scope.next
@@ -230,6 +236,7 @@ class Scope:
 
     def find(self, name: str) -> MaybeValue:
         """Return the value of a variable of any form of name, or MISSING. It never complains."""
+        # Functions such as getvar() are called with and without the sign.
         name = name.removeprefix("$")
         if "::" in name:
             qualifier, _, leaf = name.removeprefix("::").rpartition("::")
@@ -260,6 +267,7 @@ class Scope:
 
     def _unknown(self, name: str) -> Value:
         bare = name.removeprefix("::")
+        # $1 after no match and variables such as $module_name are undef without a warning, as in the reference.
         if bare in BUILT_IN or bare.isdecimal():
             return None
         self._report_unknown(name)
@@ -314,6 +322,7 @@ class Scope:
     def local(self) -> Scope:
         """Return a scope for a lambda or template: names are looked up here too, everything else is shared."""
         inner = Scope(self.compilation, "local", parent=self.parent, next=self, resource=self.resource, source=self.source)
+        # Shared, not copied: a resource default inside a lambda counts for the whole body, as in the reference.
         inner.defaults = self.defaults
         inner.matched = self.matched
         return inner
@@ -345,6 +354,7 @@ class Scope:
 
     def default_attributes(self, type_name: str) -> dict[str, ResourceAttribute] | None:
         """Return the resource defaults of a type in force here, the innermost winning; None when there are none."""
+        # Without any resource default, no resource has to walk its scopes.
         if not self.compilation.scopes.has_defaults:
             return None
         attributes: dict[str, ResourceAttribute] | None = None
@@ -355,6 +365,7 @@ class Scope:
             if defaults:
                 chain.append(defaults)
             scope = scope.parent
+        # Outermost first, so that inner defaults override outer ones.
         for defaults in reversed(chain):
             attributes = {**attributes, **defaults} if attributes else dict(defaults)
         return attributes

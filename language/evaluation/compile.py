@@ -29,6 +29,7 @@ from .dependencies import NodeDependencies
 from .site_data import ScopeDataContext
 from .templates import render_epp, render_erb
 
+# The reference's own limit, in the same message: a define that declares itself with new titles would loop for ever.
 MAX_GENERATIONS = 1000
 ACTIONS = Actions(include_classes, create_resources, render_epp, render_erb, ScopeDataContext)
 
@@ -63,6 +64,7 @@ def compile_catalog(
         try:
             return wire_catalog(compilation, version=version, rich=rich, exported=exported, texts=texts)
         finally:
+            # Resources and scopes refer to each other; broken here, they do not have to wait for the garbage collector.
             compilation.dispose()
 
 
@@ -73,6 +75,7 @@ RECURSION = 10_000
 @contextmanager
 def raised_recursion_limit() -> Iterator[None]:
     """Raise the recursion limit in the block, for classes and functions nest more deeply than Python's usual limit takes."""
+    # Python's default of 1,000 frames would refuse manifests that the reference compiles.
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, RECURSION))
     try:
@@ -117,6 +120,7 @@ def open_top_scope(compilation: Compilation) -> None:
 
 def _failure(compilation: Compilation, error: PuppetError) -> CompileError:
     error = locate_error(error)
+    # Errors of the host (a missing file, a refused read) are errors of the manifest to the agent.
     if not isinstance(error, CompileError):
         error = EvaluationError(error.message, where=error.where, hint=error.hint)
     error.node = compilation.node.certname
@@ -124,10 +128,12 @@ def _failure(compilation: Compilation, error: PuppetError) -> CompileError:
 
 
 def _compile(compilation: Compilation) -> None:
+    # The order is the reference's: it decides which error is reported first and the order of resources in the catalog.
     compilation.catalog.add(_stage(compilation))
     for name in compilation.node.classes:
         compilation.catalog.classes.append(name)
     _set_top_variables(compilation)
+    # Settings come before the main manifest, which may already read $settings::… at top scope.
     _evaluate_settings(compilation)
     _evaluate_main(compilation)
     _evaluate_node(compilation)
@@ -148,9 +154,11 @@ def _stage(compilation: Compilation) -> DeclaredResource:
 def _set_top_variables(compilation: Compilation) -> None:
     top = compilation.top.vars
     for name, value in compilation.node.parameters.items():
+        # A classifier's parameter `environment` must not hide the environment that is really compiled.
         if name != "environment":
             top[name] = value
     top["environment"] = compilation.host.environment
+    # After the parameters, so that no classifier and no fact can replace trusted data.
     top["trusted"] = dict(compilation.node.trusted)
     top["server_facts"] = dict(compilation.node.server_facts)
     top["facts"] = dict(compilation.node.facts)
@@ -171,6 +179,7 @@ def _evaluate_settings(compilation: Compilation) -> None:
 
 def _evaluate_main(compilation: Compilation) -> None:
     bodies = compilation.loader.load_main()
+    # Only now are all type aliases of the main manifests known.
     compilation.definitions.check_parameter_types()
     main = HostClass("", (), None)
     resource = DeclaredResource("Class", "main", scope=compilation.top, source=main, definition=main, kind="unknown")
@@ -183,6 +192,7 @@ def _evaluate_main(compilation: Compilation) -> None:
     variables = compilation.top.vars
     variables["module_name"] = ""
     variables["caller_module_name"] = ""
+    # A node parameter or fact of this name wins, as with the reference.
     variables.setdefault("title", "main")
     variables.setdefault("name", "main")
     compilation.scopes.by_class[""] = compilation.top
@@ -212,6 +222,7 @@ def _node_names(compilation: Compilation) -> list[str]:
     """Return the names that node blocks are looked up by: the certname; before Puppet 6 also `a.b` and `a` of `a.b.c`."""
     name = compilation.node.certname
     if compilation.host.setting("strict_hostname_checking") is not False:
+        # The certificate decides alone: with shortened names `web1.evil.example` would match a block for `web1`.
         return [name]
     parts = name.split(".")
     return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
@@ -220,17 +231,20 @@ def _node_names(compilation: Compilation) -> list[str]:
 def _evaluate_node_classes(compilation: Compilation) -> None:
     scope = compilation.scopes.node or compilation.top
     classes = compilation.node.classes
+    # Classes with parameters first: once a class is included, it can no longer be declared with parameters.
     with_parameters = {name: values for name, values in classes.items() if values}
     for name, values in with_parameters.items():
         declare_class(compilation, compilation.definitions.class_for(name, compilation.node.certname), scope, dict(values))
     certname = compilation.node.certname
     for host_class in [compilation.definitions.class_for(name, certname) for name in classes if name not in with_parameters]:
+        # The main manifest or a class before may have included it already.
         if host_class.name not in compilation.scopes.by_class:
             declare_class(compilation, host_class, scope, None)
 
 
 def _generate(compilation: Compilation) -> None:
     for _ in range(MAX_GENERATIONS + 1):
+        # Collectors first, as in the reference: an override may set parameters of a define that is not evaluated yet.
         has_collected = compilation.pending.run_collectors(compilation)
         if not _evaluate_definitions(compilation) and not has_collected:
             return
@@ -239,6 +253,7 @@ def _generate(compilation: Compilation) -> None:
 
 def _evaluate_definitions(compilation: Compilation) -> bool:
     """Evaluate the classes and defines that are declared and wait for it; an error names the place of the declaration."""
+    # A list, not a generator: evaluating a define declares further resources.
     waiting = [entry for entry in compilation.catalog.declared if not entry.evaluated and not entry.virtual and entry.native is None]
     for resource in waiting:
         try:

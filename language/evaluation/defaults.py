@@ -32,9 +32,11 @@ def evaluate_defaults(
     """
     variables = scope.vars
     for name, value in arguments.items():
+        # All arguments are visible to every default, also those of later parameters.
         variables.setdefault(name, value)
     for parameter in parameters:
         name = parameter.name
+        # An argument undef asks for the default, as in the reference.
         if arguments.get(name) is not None or not parameter.has_default:
             continue
         value = parameter.header.default if parameter.fixed else evaluate_default(scope, parameter, parameters, label)

@@ -75,6 +75,7 @@ class NodeDependencies:
         self.marks = 0
 
     def note_variable(self, name: str) -> None:
+        # $facts as a whole was read, so that any fact may have influenced the catalog.
         if name == "facts":
             self.everything = True
         self.variables.add(name)
@@ -82,6 +83,7 @@ class NodeDependencies:
     def mark_uncacheable(self, text: str, where: Location | None = None) -> None:
         """Record that the catalog would not be the same again; `where` is by default the place in a manifest that is being evaluated."""
         self.marks += 1
+        # A loop may call an impure function thousands of times; one reason is enough to compile again.
         if self.marks > MAX_MARKS or len(self.uncacheable_reasons) >= MAX_REASONS:
             return
         reason = UncacheableReason(text, where or current_place())
@@ -94,9 +96,12 @@ class NodeDependencies:
 
         Two nodes with equal texts are equal to this compilation: types and the order of keys count, too.
         """
+        # A text, where present values are one-element tuples: a variable that is undef is not one that is missing.
         missing = "absent"
+        # Always counted, because nearly every catalog depends on them and none of them changes in each run.
         fixed = (node.certname, node.environment, node.classes, node.trusted, node.server_facts)
         if self.everything:
+            # `repr` and not JSON: it distinguishes 1 from 1.0 and "1", which manifests do as well.
             return repr((fixed, node.parameters, node.facts))
         parameters = [(name, (node.parameters[name],) if name in node.parameters else missing) for name in sorted(self.variables - _GIVEN)]
         facts = [(name, (node.facts[name],) if name in node.facts else missing) for name in sorted(self.facts)]

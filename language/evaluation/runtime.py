@@ -42,6 +42,7 @@ class Lazy:
     def __call__(self, scope: Scope) -> Value:
         make = self.make
         if make is not None:
+            # `make` is dropped only after success: an error must occur again at the next use, with its place.
             self.value = make(scope)
             self.make = None
         return self.value
@@ -59,6 +60,7 @@ class TemplateOutput:
 
     def add(self, value: Value) -> None:
         if isinstance(value, Sensitive):
+            # A template with one Sensitive value is Sensitive as a whole: its text contains the secret.
             self.sensitive = True
             value = value.unwrap()
         self.append(value if value.__class__ is str else to_s(value))
@@ -102,6 +104,7 @@ def remember_match(match: Match | bool | None, holder: MatchVariables | None) ->
     if match is True or match is False:
         return bool(match)
     if holder is not None and match is not None:
+        # A failed match keeps the variables of the last successful one, as in the reference.
         holder.last = match
     return match is not None
 
@@ -164,6 +167,7 @@ def _attribute_access(scope: Scope, reference: PuppetType, type_name: str, title
             raise LanguageError(f"The resource {resource_text} does not have a parameter called '{inspect_bare(key)}'")
         value = resource.values.get(key)
         scope_of_resource = declaring_scope(resource)
+        # Defaults are applied at the end of a compilation, so that an earlier read has to look them up.
         if value is None and scope_of_resource is not None:
             defaults = scope_of_resource.default_attributes(resource.type)
             if defaults and key in defaults:
@@ -224,6 +228,7 @@ def rest(
     arguments: tuple[Value, ...], default: Callable[[], Value], type_: PuppetType | None = None, label: str = "", name: str = ""
 ) -> list[Value]:
     """Return the values of a captures-rest parameter; the default applies to no argument, and to a single undef."""
+    # For the reference, one undef for a splat means no argument.
     if not arguments or (len(arguments) == 1 and arguments[0] is None):
         value = default()
         values = value if isinstance(value, list) else [value]

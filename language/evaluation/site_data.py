@@ -63,6 +63,7 @@ class ScopeDataContext:
         if name == "calling_module":
             return self.scope.module_name
         owner: Scope | None = self.scope
+        # Hiera's %{calling_class} is the class around a define or lambda, not the define itself.
         while owner is not None and owner.kind != "class":
             owner = owner.next if owner.kind == "local" else owner.parent
         class_name = owner.source.name.lower() if owner is not None and owner.source is not None else None

@@ -31,7 +31,9 @@ def render_epp(scope: Scope, function: str, text: str, file: str, parameters: Ma
         template = scope.compilation.loader.template(source)
     except ParseError as error:
         raise EvaluationError(f"{function}(): Invalid EPP: {error}", hint=error.hint) from error
+    # A template's own variables must not leak into the scope that renders it.
     inner = outside.local()
+    # Without a parameter list a template takes any hash, and its keys become variables.
     if template.parameters is None:
         for name, value in (parameters or {}).items():
             inner.vars[name] = value
@@ -77,6 +79,7 @@ def render_erb(scope: Scope, text: str, name: str | None, file: str | None) -> s
     session = TemplateSession(scope)
     stop: RubyStop | None = None
     template = scope.compilation.loader.erb_templates.get(text, file)
+    # The setting is the way out for a site that suspects the translation.
     if template.body is not None and host.setting("native_templates") is not False:
         try:
             return template.body(session)
@@ -84,7 +87,9 @@ def render_erb(scope: Scope, text: str, name: str | None, file: str | None) -> s
             stop = error
     if host.ruby is not None:
         if template.impurity is not None:
+            # Ruby may read clocks and files without our knowledge, so that the catalog cannot be reused.
             scope.mark_uncacheable(template.impurity[0], Location(file, template.impurity[1]) if file is not None else None)
+        # Ruby starts from the beginning; the answers of functions that were called are passed on, since they may have side effects.
         return host.ruby.erb(scope, text, name, file, session.answers)
     if stop is None or isinstance(stop, Doubt):
         line, reason = (template.line, template.reason) if stop is None else (template_line(stop.__traceback__), str(stop))

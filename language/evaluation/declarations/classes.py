@@ -21,6 +21,7 @@ def include_classes(scope: Scope, names: Sequence[str]) -> list[DeclaredResource
         EvaluationError: there is no class of a name; then none is declared.
     """
     compilation = scope.compilation
+    # All names are resolved first, so that an unknown class declares none of them.
     host_classes = [compilation.definitions.class_for(name, compilation.node.certname) for name in names]
     present: list[DeclaredResource] = []
     new: list[DeclaredResource] = []
@@ -43,6 +44,7 @@ def declare_class(compilation: Compilation, host_class: HostClass, scope: Scope,
         values: its parameters by name, as a resource expression gives them; None: the class may be declared already.
     """
     title = class_title(host_class.name)
+    # With parameters a second declaration is an error, which `declare` below raises.
     if values is None:
         existing = compilation.catalog.find("Class", title)
         if existing is not None:
@@ -50,6 +52,7 @@ def declare_class(compilation: Compilation, host_class: HostClass, scope: Scope,
     resource = DeclaredResource("Class", title, scope=scope, source=host_class, definition=host_class, kind="unknown")
     for name, value in (values or {}).items():
         resource.set(name, value)
+    # The parent enters the catalog before its child; their order is visible to agents.
     declare_parent(compilation, resource)
     compilation.catalog.declare(resource)
     return resource

@@ -20,6 +20,7 @@ def evaluate(compilation: Compilation, resource: DeclaredResource) -> None:
     """Run the body of a class, define or node, once."""
     if resource.evaluated:
         return
+    # Before the body runs: a class that includes itself, directly or through others, must not run twice.
     resource.evaluated = True
     resource.add_scope_tags()
     evaluate_definition(compilation, resource)
@@ -44,15 +45,19 @@ def _evaluate_class(compilation: Compilation, definition: HostClass, resource: D
     if definition.parent is not None:
         parent = compilation.catalog.find("Class", class_title(definition.parent.name))
         if parent is not None:
+            # The parent's body runs first: the child reads its variables and overrides its resources.
             evaluate(compilation, parent)
         inherited = compilation.scopes.by_class.get(definition.parent.name)
     scope = Scope(compilation, "class", parent=inherited or declared_in, resource=resource, source=definition)
+    # Variables are found through the parent class, then in node and top scope, never in the declaring scope.
     scope.next = inherited or compilation.scopes.behind(declared_in)
     compilation.catalog.classes.append(definition.name)
     _set_modules(scope, definition, scope.parent)
+    # Titles of classes are capitalized in catalogs, but $title is the name as it was declared.
     scope.vars["title"] = resource.title.lower()
     name = resource.values.get("name")
     scope.vars["name"] = name.lower() if isinstance(name, str) else resource.title.lower()
+    # Registered before the body runs, which may read its own variables by their qualified names.
     compilation.scopes.by_class[definition.name] = scope
     _bind_parameters(compilation, scope, definition, resource)
     compilation.catalog.contain_in_stage(resource)
@@ -64,6 +69,7 @@ def _evaluate_define(compilation: Compilation, definition: Definition, resource:
     scope = Scope(compilation, "define", parent=declared_in, resource=resource, source=definition)
     scope.next = compilation.scopes.behind(declared_in)
     _set_modules(scope, definition, declared_in)
+    # create_resources() may pass a number as the title, which stays a number in $title.
     title = resource.title if resource.number_title is None else resource.number_title
     scope.vars["title"] = title
     name = resource.values.get("name")
@@ -80,6 +86,7 @@ def _evaluate_node(compilation: Compilation, definition: NodeBlock, resource: De
     _set_modules(scope, definition, declared_in)
     scope.vars["title"] = resource.title
     scope.vars["name"] = resource.title
+    # In a node block $1 comes from the regular expression that matched the node's name.
     scope.matched = MatchVariables(compilation.scopes.node_match)
     compilation.scopes.node = scope
     compilation.catalog.contain_in_stage(resource)
@@ -114,6 +121,7 @@ def _bind_parameters(compilation: Compilation, scope: Scope, definition: Definit
     values = resource.values
     variables = scope.vars
     known_values: dict[str, Value] = {}
+    # Checked once for each definition; only rare names need the slow check of each value.
     are_allowed = definition.names_are_allowed
     for name, value in values.items():
         if name in definition.by_name or name not in METAPARAMETERS:
@@ -130,6 +138,7 @@ def _bind_parameters(compilation: Compilation, scope: Scope, definition: Definit
         variables[name] = value
         known_values[name] = value
         resource.values[name] = value
+    # After the defaults, so that one message names all faults of given and default values.
     _check(compilation, scope, definition, resource, known_values)
     for parameter in definition.parameters:
         variables[parameter.name] = known_values.get(parameter.name)
@@ -209,6 +218,7 @@ def _bind_data(compilation: Compilation, scope: Scope, definition: HostClass, re
                 value = scope.look_up(f"{definition.name}::{name}")
             except NotFoundInData:
                 continue
+            # A null in the data means the default, where there is one.
             if value is not None or not parameter.has_default:
                 resource.set(name, value)
 
@@ -231,6 +241,7 @@ def check_unevaluated(compilation: Compilation, definition: Definition, resource
     defaulted = {parameter.name for parameter in definition.parameters if parameter.has_default}
     values = {name: value for name, value in resource.values.items() if value is not None or name not in defaulted}
     try:
+        # Top scope, because the define's own scope does not exist without evaluation.
         _check(compilation, compilation.top, definition, resource, values)
     except EvaluationError as error:
         raise EvaluationError(error.message, hint=error.hint, where=FINAL) from None
@@ -251,6 +262,7 @@ def _check(compilation: Compilation, scope: Scope, definition: Definition, resou
                 break
         else:
             return
+    # Only now, after the quick check found a possible fault: computing all types is slow.
     declared = [(parameter.name, parameter.type(scope), parameter.has_default) for parameter in definition.parameters]
     checked = {
         name: value for name, value in values.items() if name in definition.by_name or (name != "name" and name not in METAPARAMETERS)

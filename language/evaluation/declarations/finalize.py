@@ -27,10 +27,13 @@ def finish(compilation: Compilation) -> None:
     except PuppetError as error:
         error.where = error.where or FINAL
         raise
+    # Overrides first: they may bring the very attributes that the checks look at.
     for resource in compilation.catalog.declared:
         compilation.pending.apply_overrides(compilation, resource)
         _finish_resource(compilation, resource)
+    # After all resources are finished, since an override may still change a container's metaparameters.
     _hand_down(compilation)
+    # Last: aliases may come from overrides and from containers.
     compilation.catalog.check_aliases()
 
 
@@ -42,6 +45,7 @@ def _finish_resource(compilation: Compilation, resource: DeclaredResource) -> No
     resource.unwrap_sensitive()
     if resource.native is not None:
         attributes = resource.native.attributes
+        # Attributes of core types are checked here and not at the declaration, as overrides and defaults may add more.
         for name in resource.values:
             if name not in attributes and not resource.has_parameter(name):
                 raise EvaluationError(
@@ -68,10 +72,12 @@ def _hand_down(compilation: Compilation) -> None:
         if metaparameters is None:
             metaparameters = metaparameters_by_id[id(source)] = _inherited_metaparameters(source)
         for name, value in metaparameters.items():
+            # An attribute that is set to undef counts as missing, as in the reference.
             if target.values.get(name) is None:
                 target.set(name, value)
         if metaparameters:
             metaparameters_by_id[id(target)] = {**metaparameters, **_inherited_metaparameters(target)}
+        # The walk visits containers before their contents, so one pass hands tags down to any depth.
         target.tags.update(source.tags)
 
 
