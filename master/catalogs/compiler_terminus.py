@@ -56,6 +56,7 @@ class PreparedCatalog(StorableCatalog):
     is_rich: bool = False
 
     def encoded(self, dialect: Dialect, format: Format) -> DeflatedText | None:
+        # Agents of 3.x get the catalog inside a document, for which it has to be unpacked.
         if dialect.wraps:
             return None
         is_fit = format.name == "rich_data_json" or (format.name in ("json", "pson") and not self.is_rich)
@@ -107,11 +108,13 @@ class CompilerTerminus(Terminus[Catalog]):
             CompileError: The manifest is wrong; with file, line and column.
         """
         name = valid_certname(request.key)
+        # First, so that a malformed request costs neither a classifier nor a program for trusted facts.
         sent_facts = await self._sent_facts(request)
         requested, exists = await self._environment_for(request)
         trusted = trusted_data(name, request.client, await self.external(certname_behind(name, request.client)))
         if sent_facts is not None:
             sent_facts = sent_facts.with_trusted(trusted)
+            # The cached node was merged with the old facts.
             await self.nodes.expire(name, environment=requested)
             # Before the classifier runs, since some classifiers read the file.
             await self.facts.save(sent_facts, environment=requested)
@@ -130,6 +133,7 @@ class CompilerTerminus(Terminus[Catalog]):
         if request.flag("check_environment") and environment != request.environment:
             # This tells the agent to start over in that environment: it must not apply a catalog of its own one.
             return Catalog(name=name, environment=environment, catalog_format=2, version=int(self.now().timestamp()))
+        # Before the compile: plugins, catalog and files of one run must come from one version (decision 050).
         version = await self.static.version_for(environment, request.client) if self.static else CodeVersion()
         checksum = await self._checksum_for_static(request, environment, version.pin) if version.code_id else None
         job = CompileJob.of(name, node, environment, facts, trusted, self.server_facts, code_id=version.code_id)
@@ -186,6 +190,7 @@ class CompilerTerminus(Terminus[Catalog]):
         facts = await self.parser.load_escaped_facts(text, dialect, format)
         if facts is None:
             return None  # `puppet catalog download` has none and says so
+        # Otherwise one node could overwrite the stored facts of another.
         if facts.name != request.key:
             raise BadRequest(f'Catalog for "{request.key}" was requested with fact definition for the wrong node ("{facts.name}").')
         timestamp = arrived if dialect is LEGACY or not facts.timestamp else facts.timestamp

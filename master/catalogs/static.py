@@ -46,6 +46,7 @@ class MetadataSource(Protocol):
 
 def negotiate_checksum(offered: str) -> Algorithm:
     """Return the first checksum type of an agent's list (`sha256.md5`) that is known here; CompileError when there is none."""
+    # The agent's order counts, its preferred checksum first; Puppet joins them with dots.
     for name in offered.split("."):
         if is_algorithm(name):
             return name
@@ -98,6 +99,7 @@ def _sources(parameters: Mapping[str, Any]) -> list[str]:
     """Return the sources, without slashes at their ends; none when one of them is not our own file server's."""
     values = parameters.get("source")
     sources = [source for source in (values if isinstance(values, list) else [values]) if isinstance(source, str)]
+    # Sources on web servers or in local folders have no metadata at a version.
     if parameters.get("ensure") == "absent" or not all(_SOURCE.fullmatch(source) for source in sources):
         return []
     return [source.rstrip("/") for source in sources]
@@ -149,6 +151,7 @@ class _MetadataQueries:
             if entries is None:
                 continue
             uri = self._uri(source, entries[0].path)
+            # One source without a version makes the whole recursion fall back to ordinary requests.
             if uri is None:
                 return {}
             trees[source] = [_with_uri(entry, uri).to_data(MODERN) for entry in entries]
@@ -158,6 +161,7 @@ class _MetadataQueries:
 
     def _uri(self, source: str, path: str) -> str | None:
         """Return the URI at which the bytes of a module's file are found by version; None for every other file."""
+        # Only files of the environment's modules have contents by version; others keep their usual metadata.
         if not path.startswith(f"{self.root}/") or not _key(source).startswith("modules/"):
             return None
         relative = path.removeprefix(f"{self.root}/")
@@ -191,6 +195,7 @@ class _NodeFileServer:
 
     def _request(self, verb: str, key: str, options: Mapping[str, Option]) -> Request[FileMetadata]:
         request: Request[FileMetadata] = Request(key, self.environment, client=self.client, options=options, dialect=MODERN)
+        # The master asks for the node: rules of fileserver.conf that deny it must hold here, too.
         if not self.server.authorized(verb, request):
             raise Denied(f"The node may not {verb} {key}")
         return request

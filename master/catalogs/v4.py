@@ -71,6 +71,7 @@ class V4Catalogs:
         await self._check_environment(catalog_request.environment)
         facts, trusted = await self._facts_and_trusted(catalog_request)
         node = await self._node(catalog_request, facts)
+        # As in puppetserver, the classifier's environment wins unless the request insists.
         environment = catalog_request.environment if catalog_request.prefer_environment or not node.environment else node.environment
         await self._check_environment(environment)
         if catalog_request.save_facts:
@@ -105,8 +106,10 @@ class V4Catalogs:
         """
         stamp = self.now().isoformat()
         if catalog_request.facts is None:
+            # Past the cache: the request wants the newest facts, of whichever master stored them.
             stored = await self.facts.find(catalog_request.certname, environment=catalog_request.environment, ignore_cache=True)
             return stored or Facts(name=catalog_request.certname, timestamp=stamp), catalog_request.trusted or {}
+        # A copy, because `trusted` is taken out of it.
         values = dict(catalog_request.facts)
         trusted = values.pop("trusted", None)
         facts = Facts(name=catalog_request.certname, values=values, timestamp=stamp)

@@ -94,6 +94,7 @@ class CompileWorker:
     def answer(self, job: Mapping[str, Any], log: Callable[[LogEntry], None]) -> CompiledCatalog | bytes:
         """Return the catalog that a job asks for, or the JSON that any other one asks for; PuppetError."""
         self._log = log
+        # HUP or the admin API raised the generation since the last job.
         if job["generation"] != self.generation:
             self.forget()
             self.generation = job["generation"]
@@ -164,10 +165,12 @@ class CompileWorker:
         try:
             outcome = self._compile_once(loaded, node, job, code_id, log)
         except PuppetError as err:
+            # Kept, not raised: if the code changed meanwhile, the error may come from a mixture of two versions.
             outcome = err
         changed = changed_meanwhile()
         if changed:
             return None, changed
+        # Tools such as r10k change files one after the other and the revision last.
         if self._code_id(loaded, job) != code_id:
             return None, f"The revision of {loaded.environment.root}"
         if isinstance(outcome, PuppetError):
@@ -207,6 +210,7 @@ class CompileWorker:
             version=loaded.version,
             log=record_entry,
             rich=loaded.environment.rich_data,
+            # A PuppetDB needs the exported resources even when the agent must not get them.
             exported=exported or is_stored,
             texts=is_stored,
             dependencies=reads,
@@ -216,11 +220,13 @@ class CompileWorker:
         if exported or is_stored:
             catalog = catalog_for_agent(catalog, exported=exported)
         compiled = CompiledCatalog.of(plainjson.dumps(catalog), stored, code_id)
+        # Computed now, while the inputs of this compile are at hand; the next job overwrites them.
         made_of = CompiledFrom.of(loaded, reads, catalog) if reads is not None and not reads.uncacheable_reasons else None
 
         def remember() -> None:
             if reads is None:
                 return
+            # A catalog that queried a PuppetDB has no record: other nodes' data are no function of the code.
             if made_of is not None and self.records is not None and loaded.host.questions.asked() == ():
                 self.records.add(node.certname, made_of.record(reads, node))
             if self.memo.limit:
@@ -282,6 +288,7 @@ class PuppetDbQuestions:
             try:
                 return [self._read_answer() for _ in questions]
             except Exception as err:
+                # The pipe is out of step; only a new process is safe.
                 raise SystemExit(1) from err
 
     def _read_answer(self) -> bytes | PuppetError:
@@ -338,9 +345,11 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None], worker_class: type[Com
     except PuppetError as err:
         send(frames.pack(frames.plain_error(err)))
         return
+    # After the imports, because the limit counts from what the process has now.
     _limit_memory(int(setup["memory"]))
     keep_memory_of_bodies()
     plainyaml.load_reader()
+    # The code of the compiler lives for ever; the collector need not look at it in each pass.
     freeze_loaded_objects()
     send(frames.pack({"ready": os.getpid(), "warning": warning}))
     for number in itertools.count(1):
@@ -355,6 +364,7 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None], worker_class: type[Com
             send(frames.pack({**error, "number": number}))
             continue
         send(answer(bench, job, send))
+        # After the answer: the agent must not wait for the cache to reach the disk.
         bench.code.save()
         if records is not None:
             records.send()

@@ -46,6 +46,7 @@ def pack_before(message: dict[str, Any], size: int) -> bytes:
 async def receive(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes]:
     """Return the next frame; IncompleteReadError when the other side has ended."""
     size, more = HEAD.unpack(await reader.readexactly(HEAD.size))
+    # A damaged header must not make the master allocate gigabytes.
     if size + more > MAX_FRAME:
         raise PuppetError(f"A frame of {size + more} octets is too large")
     message: dict[str, Any] = plainjson.loads_trusted(await reader.readexactly(size))
@@ -60,6 +61,7 @@ def read_with_body(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
         BadData: The frame cannot be parsed. It has been taken from the stream, so the next one can be read.
     """
     head = stream.read(HEAD.size)
+    # The pipe was closed: the master has ended, and so must the worker.
     if len(head) < HEAD.size:
         return None
     size, more = HEAD.unpack(head)
@@ -77,6 +79,7 @@ def read(stream: BinaryIO) -> dict[str, Any] | None:
 
 def plain_error(err: PuppetError) -> dict[str, Any]:
     """Return an error as plain data: its kind, or the nearest known one."""
+    # The nearest class that both sides know; subclasses may carry fields that JSON cannot.
     kind = next((cls.__name__ for cls in type(err).__mro__ if cls.__name__ in _ERRORS), "PuppetError")
     where = err.where
     return {

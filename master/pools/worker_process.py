@@ -12,8 +12,10 @@ from shared.errors import PuppetError
 
 from . import frames
 
+# Isolated: neither PYTHONPATH nor the current folder may decide which code runs with the master's rights.
 PYTHON = (sys.executable, "-I", "-m")
 COMMAND = (*PYTHON, "master.pools.compile_worker")
+# Imports take a second; on a machine whose processors are busy or whose disk is cold much longer.
 START_TIMEOUT = 60.0  # seconds for a process to say that it is ready
 
 
@@ -33,6 +35,7 @@ class Worker:
     async def start(cls, start_as: tuple[int, int] | None = None, command: Sequence[str] = (), descriptors: Sequence[int] = ()) -> Worker:
         """Start a process, which inherits descriptors; raise OSError."""
         pipe = asyncio.subprocess.PIPE
+        # Without extra_groups the child would keep root's groups.
         account: dict[str, Any] = {"user": start_as[0], "group": start_as[1], "extra_groups": []} if start_as is not None else {}
         return cls(
             await asyncio.create_subprocess_exec(
@@ -86,11 +89,13 @@ class Worker:
         if self.process.returncode is None:
             with suppress(ProcessLookupError):
                 self.process.kill()
+        # Reaped in every case, otherwise a zombie remains until the master ends.
         await self.process.wait()
 
     async def finish(self) -> None:
         """End it by closing its input; it is idle."""
         assert self.process.stdin is not None
+        # The end of its input is the signal to exit; a process that ignores it for two seconds is killed.
         self.process.stdin.close()
         try:
             # Not asyncio.timeout(), which raises no TimeoutError in a cancelled task on Python 3.11.2.
