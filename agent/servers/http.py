@@ -32,10 +32,13 @@ with light_imports():
 
 log = logging.getLogger("puppet.http")
 
+# A load balancer needs one; more hops are a loop or a misconfiguration.
 MAX_REDIRECTS: Final = 3
 _UNVERIFIED: Final = ("/certificate/ca", PROBE, *READY_PROBES)  # the requests that may go to an unverified server
+# 303 turns any request into a GET, which a report or a CSR must never become.
 _FOLLOWED: Final = frozenset({301, 302, 307, 308})
 _ENCODINGS: Final = "gzip;q=1.0,deflate;q=0.6,identity;q=0.3"
+# With TLS 1.3 a refusal of our certificate arrives only after the handshake has succeeded for us.
 ALERT_SECONDS: Final = 3.0
 ERROR_BODY: Final = 64 * 1024  # bytes of an error's text
 
@@ -72,6 +75,7 @@ class _Connector(aiohttp.TCPConnector):
                     der = tls.getpeercert(binary_form=True) if tls else None
                     if der is None:
                         raise PeerNotTrusted(f"{req.url.host} showed no certificate")
+                    # Here, before a request is written: a revoked server must not get a single byte of it.
                     self._check(der, req.url.host or "")
                 except BaseException:
                     connection.close()
@@ -91,6 +95,7 @@ class StreamedAnswer:
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body as it arrives; raise PeerUnreachable when it ends early."""
         encoding = self.headers.get("content-encoding", "identity")
+        # File contents are requested uncompressed, since their checksum and the size limits are of the plain bytes.
         if encoding != "identity":
             self._response.close()
             raise BadData(f"The server compressed a body ({quoted_for_log(encoding)}) although that was not asked for")
@@ -100,6 +105,7 @@ class StreamedAnswer:
         except (aiohttp.ClientError, TimeoutError, OSError) as err:
             self._client.raise_peer_error(err, self._response.url.host or "")
         finally:
+            # A connection with an unread rest cannot be used for another request.
             self._response.close() if not self._response.content.at_eof() else self._response.release()
 
     def _watched_chunks(self, bounds: Bounds) -> AsyncIterator[bytes]:
@@ -209,6 +215,7 @@ class HttpClient:
             return self._session, self._connector
 
     async def _open(self) -> None:
+        # Reading the CA bundle and CRLs blocks, for large lists noticeably.
         context, checked = await asyncio.to_thread(self._tls)
         pooled: dict[str, Any] = (
             {"keepalive_timeout": self.limits.keepalive} if self.verifier and self.limits.keepalive else {"force_close": True}
@@ -220,8 +227,11 @@ class HttpClient:
             response_class=_Response,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.limits.connect, sock_read=self.limits.read),
             headers=self._headers,
+            # We decompress ourselves, with a limit: aiohttp would unpack a bomb into memory.
             auto_decompress=False,
+            # Proxies come from puppet.conf only, not from variables of whoever started the agent.
             trust_env=False,
+            # A server must not recognize agents by anything but their certificates.
             cookie_jar=aiohttp.DummyCookieJar(),
         )
 
@@ -281,13 +291,16 @@ class HttpClient:
         seconds = retry_after(text, time.time())
         if seconds is None:
             return None
+        # A master must not be able to put an agent to sleep for days.
         wait = min(max(seconds, 1.0), self.limits.longest_wait)
+        # Spread, since a busy master tells many agents the same number.
         return wait + self._jitter() * max(1.0, wait / 10)
 
     def _redirect_target(self, site: Site, method: str, target: str, location: str, status: int, hops: int, *, replayable: bool) -> str:
         """Return the target of a redirect; raise PeerAnswered when it may not be followed."""
         new = urlsplit(urljoin(f"https://{site}{target}", location))
         try:
+            # Only the same origin: the client certificate and the facts are for the server that was verified.
             same = (new.scheme, new.hostname, new.port or 443) == ("https", site.host.lower(), site.port)
         except ValueError:
             same = False
@@ -314,6 +327,7 @@ class HttpClient:
         options = self.proxy.options(site.host)
         request_headers = {"Accept-Encoding": _ENCODINGS if compressed else "identity", **headers}
         began = time.monotonic()
+        # The second attempt is only for a kept-alive connection that the server closed in the meantime.
         for attempt in (1, 2):
             before = connector.opened
             try:
@@ -330,6 +344,7 @@ class HttpClient:
                 if attempt == 1 and connector.opened == before and isinstance(body, bytes | None):
                     continue
                 if connector.opened > before and not proxied:
+                    # OpenSSL reports a refusal after the handshake only as a lost connection.
                     await self._raise_if_refused(site)
                 self.raise_peer_error(err, str(site))
             except (aiohttp.ClientError, TimeoutError, OSError) as err:
@@ -402,6 +417,7 @@ class HttpClient:
             return fallback
         try:
             async with asyncio.timeout(min(self.limits.connect, 20)):
+                # Unverified, and nothing is sent: only the certificate is read, to name what is wrong with it.
                 _, writer = await asyncio.open_connection(site.host, site.port, ssl=unverified_context(), server_hostname=site.host)
                 tls: ssl.SSLObject = writer.get_extra_info("ssl_object")
                 der = tls.getpeercert(binary_form=True)

@@ -35,6 +35,7 @@ def parse_server_list(entries: Sequence[str], port: int) -> list[Site]:
     sites = []
     for entry in entries:
         host, colon, text = entry.rpartition(":")
+        # An IPv6 address in brackets without a port ends with the bracket.
         if not colon or entry.endswith("]"):
             host, text = entry, str(port)
         if not host or not (text.isascii() and text.isdigit()) or not 0 < int(text) < 65536:
@@ -88,6 +89,7 @@ async def _readiness(client: HttpClient, site: Site) -> tuple[int, bool]:
         for target in READY_PROBES:
             status, names_version = await _probe(client, site, target)
             any_names_version = any_names_version or names_version
+            # Older masters lack the first page, so a 404 says nothing about their readiness.
             if status != 404:
                 break
     return status, any_names_version
@@ -150,6 +152,7 @@ class ServerSelection:
                 if self._reachable[site]:
                     return site
         host, port = SERVICES[service]
+        # An explicit ca_server or report_server is never replaced by an entry of the list.
         if settings.server_list and (host == "server" or settings.given(host) is None):
             return await self._first_listed()
         return Site(getattr(settings, host), getattr(settings, port))

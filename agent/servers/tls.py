@@ -57,6 +57,7 @@ CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20:ECDHE+AES:kRSA+AESGCM:kRSA+AES:!aNULL:!eN
 
 def _context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # Puppet 3.8's WEBrick master speaks TLS 1.2; nothing older has to be allowed.
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(CIPHERS)
     return context
@@ -103,6 +104,7 @@ class Verifier:
         from certs import verify
         from certs.files import bundles
 
+        # Without a CRL (before the first download) revocation cannot be checked, and the bootstrap fetches it first.
         crls = bundles.revocation_lists(self.crls.read_bytes()) if self.revocation and self.crls is not None and self.crls.exists() else ()
         revocation: Revocation = self.revocation if crls else False
         return verify.TrustStore(bundles.certificates(self.authorities.read_bytes()), crls, revocation)
@@ -118,12 +120,14 @@ class Verifier:
         except ValueError as err:
             raise PeerNotTrusted(f"The certificate of {host} cannot be read: {err}") from err
         verify.verify(certificate, trust, now=self.now(), purpose="server")
+        # OpenSSL has checked the name already; this gives the error that names the certificate's own names.
         verify.verify_host(certificate, host)
 
 
 def refusal_of(err: BaseException) -> tuple[str, str] | None:
     """Return (reason, hint) when `err` or one of its causes is a TLS alert about our own certificate; else None."""
     seen: BaseException | None = err
+    # Bounded, because the chain of causes can be a cycle.
     for _ in range(10):
         if seen is None:
             return None

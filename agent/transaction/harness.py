@@ -88,9 +88,11 @@ class Harness:
         try:
             if resource.fault is not None:
                 raise resource.fault
+            # Deferred values are resolved now and not at the start: their functions may use what earlier resources set up.
             if resource.pending:
                 resource.resolve_pending()
                 self.log.secrets.update(resource.redaction)
+                # The resolved values may belong to parameters that this provider does not support.
                 if provider is not None:
                     drop_unsupported(resource, provider)
             with keep_secret(resource.secrets()):
@@ -99,6 +101,7 @@ class Harness:
                 evaluation = self._begin(resource, provider, state, status)
                 await self._perform(evaluation)
                 if status.changed and not resource.simulated:
+                    # Before the flush: the properties have been changed even if writing the rest fails.
                     self.state.entry(str(resource.ref))["synced"] = self.now()
                     if provider:
                         await provider.flush(resource, state)
@@ -127,6 +130,7 @@ class Harness:
         current = {p.name: ABSENT for p in resource.declaration.properties} | dict(state or {})
         if "ensure" in resource.declaration.attributes and state is not None and "ensure" not in state:
             current["ensure"] = "present"
+        # A copy: the entry is overwritten with this run's values below.
         remembered = dict(self.state.entry(str(resource.ref)))
         return _Evaluation(resource, provider, state, current, remembered, status)
 
@@ -135,10 +139,12 @@ class Harness:
         entry["checked"] = self.now()
         for name in evaluation.resource.audit:
             value = evaluation.current.get(name, ABSENT)
+            # state.yaml outlives the run and goes into backups, so a secret must not be in it.
             entry[name] = _seal(value) if evaluation.resource.is_sensitive(name) else value
         changed_ensure = False
         if evaluation.resource.wanted("ensure") is not None:
             changed_ensure = await self._sync_if_needed(evaluation, evaluation.resource.declaration.attributes["ensure"])
+        # After a change of `ensure` the provider has set all properties at once.
         if not changed_ensure:
             if evaluation.present:
                 for declared in evaluation.resource.declaration.properties:

@@ -35,6 +35,7 @@ from .status import EvaluationStatus
 if TYPE_CHECKING:
     from shared.types.schedule import Schedule
 
+# Bounds the command line of a joint apt-get, and the work lost when the sequence breaks off.
 NEIGHBOURS = 200  # resources that may be changed together with another one
 
 
@@ -137,6 +138,7 @@ class Transaction:
         for resource in list(self.resources.order):
             self.adopt(resource)
             self._schedule_of(resource)  # whose schedules are all there before anything is applied
+        # Before the first change, so that a misspelt provider is reported even if the run stops early.
         self.context.providers.check_named(self.resources.order)
         for resource in list(self.resources.order):
             self._choose_provider(resource)
@@ -149,6 +151,7 @@ class Transaction:
         self.graph = relationships(self.resources, lambda resource, message: resource.log("debug", message))
         await self._draw("resources", lambda: dot.containment(self.resources))
         await self._draw("relationships", lambda: dot.ordering(self.graph, "Relationships"))
+        # After the drawing of the plain relationships, which people want to see without anchors.
         expand(self.graph, self.resources)
         await self._draw("expanded_relationships", lambda: dot.ordering(self.graph, "Expanded_relationships"))
         await self._refuse_cycles()
@@ -167,6 +170,7 @@ class Transaction:
             except ResourceError as err:
                 resource.log("err", failure_reason_of(resource, err))
                 failed = True
+        # All checks run before the first failure ends the run, so that one run names all faults.
         if failed:
             raise ResourceError("Some pre-run checks failed")
 
@@ -197,6 +201,7 @@ class Transaction:
     async def _evaluate_all(self, walk: Walk) -> None:
         postponed: list[Type] = []
         progress = False
+        # Resources that were changed already are still evaluated after a stop, otherwise the report would lack their changes.
         while self._applied_early or not self.context.stop():
             node = walk.next()
             if node is None:
@@ -209,6 +214,7 @@ class Transaction:
                     else:
                         self._give_up(resource)
                         walk.finish(resource)
+                # A round without progress gives the rest up; so the loop ends.
                 postponed, progress = [], False
                 continue
             if isinstance(node, Type) and not self._choose_provider(node):
@@ -217,6 +223,7 @@ class Transaction:
             progress = True
             if isinstance(node, Type):
                 await self._prefetch(node)
+                # Children are generated late, because earlier resources may create the directory that is read.
                 if await self.generator.generate_children(self.graph, node):
                     walk.recount()
             await self._evaluate_node(node)
@@ -301,6 +308,7 @@ class Transaction:
         provider = resource.handler
         if provider is None or provider in self._prefetched or type(provider).prefetch is Handler.prefetch:
             return
+        # Set first: a failing prefetch must not be tried again for each of its resources.
         self._prefetched[provider] = {}
         resources_by_key = {
             candidate.key: candidate
@@ -309,6 +317,7 @@ class Transaction:
         }
         self.log_sink.debug(f"Prefetching {provider.name} resources for {resource.declaration.name}")
         try:
+            # A provider's debug output may quote any of the resources that it reads.
             with keep_secret([text for resource_to_read in resources_by_key.values() for text in resource_to_read.secrets()]):
                 self._prefetched[provider] = dict(await provider.prefetch(resources_by_key))
         except Exception as err:  # noqa: BLE001  # it fails the provider's resources, not the run
@@ -339,6 +348,7 @@ class Transaction:
                 await self.events.process(self.graph, node)
             return
         status = self.status_of(node)
+        # Such a resource ignores tags, schedules and failures: it has been changed, and that must be in the report.
         if node in self._applied_early:
             self._applied_early.discard(node)
         elif self._should_skip(node):
@@ -346,6 +356,7 @@ class Transaction:
             node.log("debug", "Resource is being skipped, unscheduling all events")
             self.events.drop(node)
             if self.context.store:
+                # Otherwise the next run would take the state of a skipped resource for new.
                 self.context.store.carry_over(str(node.ref))
             return
         await self._ahead.read_before(node)
@@ -371,6 +382,7 @@ class Transaction:
         status.time = self.context.now()
         prefetched = self._prefetched.get(resource.handler, {}) if resource.handler else {}
         await self.harness.evaluate(resource, status, prefetched)
+        # A failed resource notifies nobody; its dependants are skipped.
         if not status.failed and not status.failed_to_restart:
             self.events.queue(self.graph, resource, status.events)
 
@@ -454,11 +466,13 @@ async def apply_catalog(resources: RalCatalog, context: ApplyContext) -> ApplyRe
         applied.times["transaction_evaluation"] = time.perf_counter() - began
         applied.completed = True
     except PuppetError as err:
+        # This message goes into the report as a whole, past the masking of log lines.
         err.message = context.log.secrets.mask(err.message)
         applied.error = err
     finally:
         applied.statuses = transaction.statuses()
         applied.generation_failed = transaction.generator.failed
+        # Also after a failure, so that the schedules count the resources that were checked.
         await context.state.store(context.log, context.now())
     if applied.error is not None:
         context.log.err(f"Failed to apply catalog: {text_with_hint(applied.error)}")
