@@ -33,8 +33,10 @@ if TYPE_CHECKING:  # plain.py listens by the functions of this file, and does wi
 
 log = logging.getLogger("puppet.tls")
 
+# A thousand agents may start at the same moment; the kernel caps it by net.core.somaxconn.
 BACKLOG = 1024
 _SPARE_DESCRIPTORS = 128  # for files, workers and the loop itself
+# More at once would starve the connections that are open already.
 _ACCEPTS_PER_TURN = 8  # connections accepted in one iteration of the loop
 _TURN_SECONDS = 0.1  # seconds of a turn, at least; see Listener._turn
 _SILENT_TURNS = 2  # turns after which a peer that has not begun is dropped, when no handshake succeeds
@@ -57,6 +59,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if name == "::":
+            # One socket for both families, whatever the system's default is.
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         listening.setblocking(False)
         listening.bind(address)
@@ -122,6 +125,7 @@ class Listener:
     def max_open(self) -> int:
         """The most connections that descriptors and limits allow."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        # Asked each time, because an administrator can raise the limit of a running process (prlimit).
         return max(16, min(self.limits.max_connections, soft - _SPARE_DESCRIPTORS))
 
     @property
@@ -146,6 +150,7 @@ class Listener:
                     self._make_room()
                 elif err.errno not in (errno.ECONNABORTED, errno.EINTR, errno.EAGAIN):
                     self._log_seldom("Could not accept a connection: %s", err)
+                # The error may persist; without a pause this loop would take all of the processor.
                 await asyncio.sleep(0.1)
                 continue
             handshake = Handshake(peer, self.limits.handshake_timeout, lambda: self._turn)
@@ -181,6 +186,7 @@ class Listener:
 
     def _drop_slowest_handshake(self) -> bool:
         """Cancel the oldest handshake of a silent peer or of one that takes too long; return whether there was any."""
+        # Under attack nobody succeeds; in a rush of real agents somebody always does.
         patience = _HESITANT_TURNS if self._turn - self._last_success <= 1 else _SILENT_TURNS
         waiting = [(task, handshake) for task, handshake in self._handshakes.items() if handshake.turns_waited > patience]
         slowest = next((task for task, handshake in waiting if handshake.turns_waited > _SLOW_TURNS or handshake.is_silent), None)
@@ -248,6 +254,7 @@ class Listener:
         if now < report.not_before:
             report.left_out += 1
             return
+        # One line a second for each kind: a scan must not fill the disk.
         report.not_before = now + 1.0
         if report.left_out:
             text += " (and %d like it)"
@@ -265,6 +272,7 @@ class Listener:
             return
         idle = [connection for connection in self.server.open_connections if not connection.busy and connection.transport is not None]
         if idle:
+            # Strangers before agents, then the one that has been idle longest.
             min(idle, key=lambda connection: (bool(connection.peer and connection.peer.authenticated), connection.idle_since)).abort()
         elif self._handshakes:
             next(iter(self._handshakes)).cancel()
@@ -275,6 +283,7 @@ class Listener:
         await self.supervisor.stop(ACCEPT, COUNT_TURNS)
         if self._socket is not None:
             self._socket.close()
+        # Without waiting: a handshake that is being computed ends within milliseconds by itself.
         self._threads.shutdown(wait=False, cancel_futures=True)
         for task in list(self._handshakes):
             task.cancel()

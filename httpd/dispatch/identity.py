@@ -47,8 +47,11 @@ class ClientIdentity:
         """Return the client, checked against the revocations and the clock of this moment; raise Denied."""
         connection, address, options = request.connection, request.client.address, self._options
         if connection.peer is None:
+            # Parsed once for each connection; only validity is checked for each request.
             connection.peer = peer_of(_certificate_of(connection.transport), address, self._names)
+        # A connection may stay open for hours, in which its certificate can be revoked or expire.
         client = still_valid(connection.peer, self._tls.revocations, options.now())
+        # Any spelling: proxies and frameworks disagree on the case and on `_` for `-`.
         claims = identity_headers(request.headers)
         if not claims:
             return client

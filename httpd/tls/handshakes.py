@@ -166,11 +166,13 @@ class Handshake:
             TimeoutError: The peer took too long.
         """
         received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+        # The context is asked for only after the first byte: a connection that waits uses the newest trust.
         received.write(await self._exchange(b""))
         tls = context().wrap_bio(received, sent, server_side=True)
         while True:
             try:
                 with self._without_waiting():
+                    # A signature takes milliseconds, in which the loop could answer connected agents (decision 021).
                     await asyncio.get_running_loop().run_in_executor(threads, tls.do_handshake)
             except ssl.SSLWantReadError:
                 received.write(await self._exchange(sent.read()))
@@ -199,6 +201,7 @@ class Handshake:
             await loop.sock_sendall(self.peer, message)
             self.has_answered = self.has_answered or bool(message)
             received = await loop.sock_recv(self.peer, _RECEIVE_SIZE)
+        # The limit is for the peer's part in all, so that sending one byte at a time gains nothing.
         self._patience -= loop.time() - started
         if not received:
             raise ConnectionResetError("The peer has left")

@@ -26,6 +26,7 @@ from .handshakes import ServedContext
 
 log = logging.getLogger("puppet.tls")
 
+# CBC comes last, for agents on old systems, whose OpenSSL has nothing better.
 CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20:DHE+AESGCM:DHE+CHACHA20:ECDHE+AES:DHE+AES:!aNULL:!eNULL:!PSK:!SRP:!CAMELLIA:!ARIA"
 
 
@@ -58,6 +59,7 @@ class Revocations:
         serials: dict[bytes, frozenset[int]] = {}
         for crl in crls:
             issuer = crl.issuer.public_bytes()
+            # All lists of an issuer together: a file with an old list beside the new one must not hide a revocation.
             serials[issuer] = serials.get(issuer, frozenset()) | {entry.serial_number for entry in crl}
         return cls(serials)
 
@@ -104,6 +106,7 @@ def _crls(
     files: TrustFiles, authorities: tuple[x509.Certificate, ...], known: Iterable[x509.CertificateRevocationList] = ()
 ) -> tuple[x509.CertificateRevocationList, ...]:
     crls = _genuine_crls(bundles.revocation_lists(_read(files.crl, "CRL")), authorities, files.crl)
+    # An older list would make revoked certificates valid again, as after unpacking a back-up.
     newer = revocation.newer_known(crls, (crl for crl in known if _is_genuine(crl, authorities)))
     if newer is not None:
         name, number = newer.issuer.rfc4514_string(), revocation.number_of(newer)
@@ -128,6 +131,7 @@ def _genuine_crls(
             genuine.append(crl)
         else:
             log.error("The CRL of %s in %s is not signed by any CA of ours and is ignored", crl.issuer.rfc4514_string(), path)
+    # Without any list OpenSSL would check nothing; refusing to start is the safe side.
     if not genuine:
         raise ConfigError(
             f"There is no CRL of our CA in {path}", hint="Copy the CA's ca_crl.pem there; without a CRL no revocation is seen."
@@ -145,6 +149,7 @@ def _context(
     # session id ends with the next context, and revocation and dates are checked for each request anyway.
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
+    # New agents have no certificate yet and must be able to fetch the CA's and leave a request.
     context.verify_mode = ssl.CERT_OPTIONAL
     _load_own_certificate(context, files)
     _load_trust(context, authorities, crls, files.crl)
@@ -177,6 +182,7 @@ def _load_trust(
             file.flush()
             context.load_verify_locations(cafile=file.name)
         context.verify_flags |= _crl_flag(authorities, crls, path)
+    # Only an intermediate CA is here: OpenSSL would otherwise insist on finding its root.
     if not any(ca.subject == ca.issuer for ca in authorities):
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
@@ -200,6 +206,7 @@ def client_context(files: TrustFiles, now: datetime, *, with_certificate: bool) 
         crls = _crls(files, authorities)
     except PuppetError:
         crls = ()
+    # OpenSSL fails every connection with an expired list, even the one that would fetch a new list.
     current = all(crl.next_update_utc is None or crl.next_update_utc > now for crl in crls)
     _load_trust(context, authorities, crls if current else (), files.crl)
     if with_certificate:
@@ -274,6 +281,7 @@ class ServerTls:
                 self._loaded_digest = await asyncio.to_thread(self._digest)
                 self._trust = await asyncio.to_thread(load, self.files, self._trust.crls if self._trust is not None else ())
             except PuppetError:
+                # A revocation must count even if, say, the new certificate beside it cannot be loaded.
                 if self._trust is not None:
                     crls = await asyncio.to_thread(_crls, self.files, self._trust.authorities, self._trust.crls)
                     self._trust = replace(self._trust, revocations=Revocations.of(crls), crls=crls)
@@ -321,6 +329,7 @@ class ServerTls:
         if end is None or end > now:
             self._last_complaint = None
             return
+        # The check runs every half second.
         if self._last_complaint is not None and (now - self._last_complaint).total_seconds() < 60:
             return
         self._last_complaint = now
