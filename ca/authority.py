@@ -31,6 +31,7 @@ from .storage.store import CaStore, is_name
 log = logging.getLogger("puppet.ca")
 
 YEAR = 365 * 86400
+# A new CA certificate must reach every agent, some of which run rarely.
 WARN_BEFORE = timedelta(days=90)
 
 
@@ -120,6 +121,7 @@ class CertificateAuthority:
             end = own.certificate.not_valid_after_utc
             if now >= end:
                 raise Conflict(f"The CA's certificate expired on {certificates.time_text(end)}; it cannot sign any more")
+            # Stored before it is used: after a crash a number is lost, but never used twice.
             serial = self.serials.take()
             certificate = certificates.leaf(
                 name,
@@ -132,8 +134,11 @@ class CertificateAuthority:
                 alternative_names=alternative_names,
                 extensions=extensions,
             )
+            # Inventory, certificate, request in this order: whatever a crash cuts off, no certificate leaves without a record to revoke it
+            # by.
             self.store.record(InventoryEntry.of(certificate))
             self.store.save_signed(name, certificates.pem(certificate))
+            # Last, so that a crash leaves a request that can be signed again.
             self.store.remove_request(name)
             self.report(audit.entry(action, name, by=by) | audit.of_certificate(certificate))
         return certificate
@@ -161,6 +166,7 @@ class CertificateAuthority:
             self.report(refusal | audit.of_certificate(presented))
             raise
         waiting = self._unused_renewal(presented, name)
+        # The same certificate again, not a further one: an agent that cannot use it would fetch one in each run.
         if waiting is not None:
             log.warning(
                 "%s still uses a certificate of the CA that is being replaced, although it has had a new one since %s: its ca.pem or "
@@ -188,9 +194,11 @@ class CertificateAuthority:
                 f"The certificate of {quoted_for_log(name)} is not valid now and cannot be renewed",
                 hint="Ask for a new one: puppet ssl clean, then run the agent.",
             )
+        # TLS has checked this, but a proxy or an old list may have let it pass.
         if presented.serial_number in self.revoked():
             raise Denied(f"The certificate of {quoted_for_log(name)} is revoked and cannot be renewed")
         current = self.signed_certificate(name)
+        # A name may have been given to another machine since; the old one must not renew its way back.
         if current is None or public_der(current.public_key()) != public_der(presented.public_key()):
             raise Denied(f"The certificate of {quoted_for_log(name)} is not the one that is signed for this name and cannot be renewed")
 
@@ -222,6 +230,7 @@ class CertificateAuthority:
         """
         now = self.now()
         lines = self.store.inventory().of(name)
+        # All that are still valid, not only the newest: a stolen older certificate would otherwise stay good.
         serials = {record.serial for record in lines if record.not_after > now}
         current = self.signed_certificate(name)
         if current is not None:
@@ -230,6 +239,7 @@ class CertificateAuthority:
             else:
                 log.warning("The certificate in %s was not issued by this CA", self.store.signed_path(name))
         if not serials and lines:
+            # All have expired: revoking the last one keeps the reference's answer instead of an error.
             serials = {max(record.serial for record in lines)}
         return sorted(serials)
 
@@ -267,6 +277,7 @@ class CertificateAuthority:
                     hint=f"To replace it, run 'puppet cert clean --force {self.rules.master}', and restart the master at once.",
                 )
             if new:
+                # Only for new serials: a list without a change would get a new number and be fetched by all agents.
                 self._sign_crl(add=new)
             current = self.signed_certificate(name) if is_name(name) else None
             known = fingerprint(current) if current is not None and current.serial_number in serials else None
@@ -294,6 +305,7 @@ class CertificateAuthority:
         new = set(add)
         revised = [self._successor(loaded.own, both.own, new | loaded.revoked)]
         if both.companion is not None and loaded.companion is not None:
+            # Both CAs revoke each serial, since either list may be the one that a master checks.
             revised.append(self._successor(loaded.companion, both.companion, new | loaded.revoked))
         self.store.save_crls(bundles.dump((*revised, *loaded.others)))
 
@@ -323,6 +335,7 @@ class CertificateAuthority:
         return True
 
     def _is_due(self, loaded: Crls) -> bool:
+        # With a short crl_ttl the usual margin would sign a new list at every check.
         before = min(crl.REFRESH_BEFORE, timedelta(seconds=self.rules.crl_ttl) / 2)
         return not loaded.is_whole or any(crl.is_due(signed_list, self.now(), before=before) for signed_list in loaded.ours)
 

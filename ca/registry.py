@@ -73,6 +73,7 @@ class CertificateRegistry:
             policy.check_submission(facts, name, master=self.rules.master)
             with self.store.writing():
                 self._check_duplicate(name, facts)
+                # Anybody may submit requests; without a bound a stranger could fill the CA's disk.
                 self._check_room(len(facts.pem))
                 self.store.save_request(name, facts.pem)
                 stamp, count, size = self._pending

@@ -35,6 +35,7 @@ log = logging.getLogger("puppet.ca")
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# The requests that may be pending by default; more names in one call are a mistake.
 MAX_BULK = 10_000  # names in one sign or clean
 MAX_QUEUED = 1000  # changes that may wait for the writer
 
@@ -54,6 +55,7 @@ class CaService:
         self.autosign = autosign
         self.on_revocation: list[Callable[[], Awaitable[None]]] = []
         self.renew_own: Callable[[], None] = lambda: None  # the master's certificate, when it is due
+        # One thread, so that changes are made one after the other in the order in which they came.
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="ca-writer")
         self._queued = 0
         self._running: set[asyncio.Task[Any]] = set()
@@ -67,6 +69,7 @@ class CaService:
     async def running(self) -> AsyncIterator[CaService]:
         """The CA of a master, for as long as the block runs: no second master may use the same directory; ends when all is finished."""
         lock = FileLock(self.store.files.cadir / "master.lock")
+        # Before the lock is taken, which writes our own process into the file.
         killed = await asyncio.to_thread(_start_of_killed, lock)
         try:
             await asyncio.to_thread(lock.acquire)
@@ -82,10 +85,12 @@ class CaService:
         finally:
             await self.supervisor.stop(DECIDE_AGAIN)
             await self.close()
+            # Last: another master may start as soon as it is free.
             lock.release()
 
     async def close(self) -> None:
         """Wait for the changes that have begun."""
+        # A change that finishes may start another one.
         while self._running:
             await asyncio.wait(self._running)
         await asyncio.to_thread(self._writer.shutdown)
@@ -118,6 +123,7 @@ class CaService:
         return await self._finish(self._submit(name, pem, _who(client)))
 
     async def _submit(self, name: str, pem: bytes, by: str) -> bool:
+        # Checked before the request is stored: otherwise it would stay pending without a decision.
         if self.autosign.busy:
             raise Unavailable("Too many requests are pending for autosign", retry_after=60)
         again: DuplicateRequest | None = None
@@ -128,6 +134,7 @@ class CaService:
             if not err.same:
                 raise
             again, text = err, pem
+        # Outside of the writer: a policy program may take seconds, and must not delay revocations.
         decision = await self.autosign.decide(name, text)
         log.info("Autosign %s %s: %s", "signs" if decision.sign else "leaves", name, decision.reason)
         if not decision.sign:
@@ -164,6 +171,7 @@ class CaService:
         found = []
         for name in self.registry.pending():
             with suppress(FileNotFoundError):
+                # Older requests were left pending by a decision, which must not be repeated.
                 if self.store.request_path(name).stat().st_mtime >= since:
                     found.append(name)
         return found
@@ -239,6 +247,7 @@ class CaService:
         result: dict[str, list[str]] = {"signed": [], "no-csr": [], "signing-errors": []}
         for name in _bulk(names):
             try:
+                # As puppetserver's bulk interface: one bad name fails no other.
                 if await self.request(name) is None:
                     result["no-csr"].append(name)
                     continue
@@ -303,6 +312,7 @@ class CaService:
             raise _storage_error(err) from err
         finally:
             self._queued -= 1
+            # Even after an error: a revocation may have been written before it.
             await self._tell()
 
     async def _tell(self) -> None:
@@ -312,6 +322,7 @@ class CaService:
         except (PuppetError, OSError) as err:
             log.error("The CRL cannot be read: %s", err)
             return
+        # `puppet cert` may have changed the list meanwhile; its signature shows it.
         if crl.signature != self._seen_crl:
             self._seen_crl = crl.signature
             for listener in self.on_revocation:
@@ -323,6 +334,7 @@ class CaService:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         try:
+            # A client that disconnects must not leave a certificate half issued.
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             task.add_done_callback(self._report)
