@@ -113,6 +113,7 @@ class Bucket:
     def _relative(self, value: str) -> str:
         if not checksums.valid(self.algorithm, value):
             raise BadRequest(f"Invalid checksum {quoted_for_log(value)}")
+        # Puppet's layout, so that an existing bucket can be used and its tools find the files.
         return "/".join((*value[:8], value))
 
     # -- reading ----------------------------------------------------------------------------------
@@ -160,6 +161,7 @@ class Bucket:
             except OSError:
                 return
             for name in names:
+                # Other files in the bucket's folder are none of ours.
                 if depth == 8 and checksums.valid(self.algorithm, name):
                     yield folder / name
                 elif depth < 8 and len(name) == 1 and name in "0123456789abcdef":
@@ -211,6 +213,7 @@ class Bucket:
     def _room(self, more: int) -> None:
         """OutOfSpace unless `more` bytes still fit above the reserve."""
         free = os.statvfs(self.root)
+        # The reserve keeps room for facts and reports on the same disk; inodes can run out first.
         if free.f_bavail * free.f_frsize < more + self.reserve or (free.f_files and free.f_favail * ENTRY_OVERHEAD < self.reserve):
             raise OutOfSpace("The filebucket's file system is full", hint=f"Free some space below {self.root}.")
 
@@ -228,6 +231,7 @@ class Bucket:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
             text = os.pread(fd, 40, 0).strip()
+            # Without the file, or with a damaged one, all entries are counted once.
             used = int(text) if text.isdigit() else self._counted()
             if used + size + ENTRY_OVERHEAD > self.quota:
                 raise OutOfSpace(
@@ -304,11 +308,13 @@ class Incoming:
             )
         line = path_line(path) if path else None
         try:
+            # Never writable again: other programs may read the bucket.
             os.fchmod(self._fd, 0o440)
             os.fsync(self._fd)
             failpoint("bucket.received")
             folder = bucket.folder(found)
             make_directory(folder, mode=0o770)
+            # Two agents may store the same content at the same time.
             with _locked(folder / "paths") as paths:
                 self._place(folder, found)
                 if line is not None:
@@ -337,6 +343,7 @@ class Incoming:
                 with suppress(PermissionError):  # stored by another user: its time stays
                     os.utime(old)
                 return
+            # Only a real collision is an error; damage on the disk is repaired with the new content.
             intact = stat.S_ISREG(os.fstat(old).st_mode) and checksums.of_file(bucket.algorithm, old) == value
         finally:
             os.close(old)
@@ -376,6 +383,7 @@ def _append(paths: int, line: str) -> None:
     present = b""
     while block := os.pread(paths, checksums.BLOCK, len(present)):
         present += block
+    # Each run backs up the same paths again; the list would grow without end.
     if data in present.split(b"\n"):
         return
     torn = b"\n" if present and not present.endswith(b"\n") else b""

@@ -25,6 +25,7 @@ def parts_of(relative: str) -> tuple[str, ...]:
     if "\x00" in relative or len(relative) > 4096:
         raise BadName(f"invalid path {quoted_for_log(relative)}")
     parts = tuple(part for part in relative.split("/") if part not in ("", "."))
+    # The system refuses names of over 255 bytes with an error that would look like a fault of the server.
     if relative.startswith("/") or ".." in parts or any(len(os.fsencode(part)) > 255 for part in parts):
         raise BadName(f"invalid path {quoted_for_log(relative)}")
     return parts
@@ -76,11 +77,13 @@ def read_regular(path: Path, limit: int = MAX_STATE) -> bytes:
         BadData: it is not a regular file, or has more than `limit` bytes.
         OSError: it cannot be read.
     """
+    # Non-blocking, so that a FIFO in a file's place cannot hang the process.
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise BadData("not a regular file")
     with os.fdopen(fd, "rb") as file:
+        # One byte more than allowed shows that the file is too large, whatever its status says.
         content = file.read(limit + 1)
     if len(content) > limit:
         raise BadData(f"larger than {limit} bytes")
@@ -98,6 +101,7 @@ def descriptor_beneath(root: Path, relative: str, *, follow: bool = True) -> int
 
 def _walk(root: Path, relative: str, *, follow_last: bool, flags: int) -> int:
     """Return the descriptor of the last component of `relative`; the stack holds one descriptor a directory, so `..` cannot leave."""
+    # The root itself may be a link, as a deployed environment is; only what lies below must not lead out.
     base = os.path.realpath(root)
     pending = list(reversed(parts_of(relative)))
     missing = NotFound(f"Could not find {quoted_for_log(relative)}")
@@ -110,6 +114,7 @@ def _walk(root: Path, relative: str, *, follow_last: bool, flags: int) -> int:
         while pending:
             name = pending.pop()
             if name == "..":
+                # Above the root there is nothing for a peer.
                 if len(stack) == 1:
                     raise missing
                 os.close(stack.pop())
@@ -124,6 +129,7 @@ def _walk(root: Path, relative: str, *, follow_last: bool, flags: int) -> int:
                     if target.startswith("/"):
                         if target != base and not target.startswith(base.rstrip("/") + "/"):
                             raise missing
+                        # An absolute link is followed as if it were relative to the root.
                         target = target[len(base) :]
                         while len(stack) > 1:
                             os.close(stack.pop())
@@ -132,6 +138,7 @@ def _walk(root: Path, relative: str, *, follow_last: bool, flags: int) -> int:
                 last = not pending
                 if last and not (stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)):
                     raise missing  # to open a device may already do something
+                # O_NOFOLLOW closes the gap since lstat: if the entry was swapped for a link, this fails.
                 fd = os.open(name, (flags if last else os.O_RDONLY | os.O_DIRECTORY) | os.O_NOFOLLOW, dir_fd=stack[-1])
             except OSError as err:
                 raise missing from err
@@ -171,6 +178,7 @@ def write_atomic(
         OSError: as the system says it; the old file is intact and the temporary one removed.
     """
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
+    # Cut, because a name may have 255 bytes already; random, because another user may own the folder.
     temporary = f".{path.name[:120]}.{os.urandom(8).hex()}.tmp"
     try:
         with naming(path):
@@ -182,6 +190,7 @@ def write_atomic(
             os.unlink(temporary, dir_fd=folder)
             raise
         if durable:
+            # The rename itself is lost in a power cut unless the folder is synced.
             os.fsync(folder)
     finally:
         os.close(folder)
@@ -217,6 +226,7 @@ def write_new(folder: Path, names: Iterable[str], data: bytes, *, mode: int = 0o
 
 def _write_temporary(name: str, data: bytes, at: int, *, mode: int, owner: tuple[int, int] | None, durable: bool) -> None:
     """Write a file that is private until its owner and mode are set; when that fails, no file is left."""
+    # 0600 first: owner and mode are set before there is any content to read.
     fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=at)
     try:
         try:
@@ -236,6 +246,7 @@ def _write_temporary(name: str, data: bytes, at: int, *, mode: int, owner: tuple
 def _link_to_first(source: str, names: Iterable[str], at: int) -> str:
     for name in names:
         with suppress(FileExistsError):
+            # link() fails for an existing name, where rename() would replace it; NFS guarantees it, too.
             os.link(source, name, src_dir_fd=at, dst_dir_fd=at, follow_symlinks=False)
             return name
     raise FileExistsError(errno.EEXIST, "There is a file of each name")
@@ -279,6 +290,7 @@ def append_synced(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, mode)
     try:
         size = os.fstat(fd).st_size
+        # A crash may have torn the last line; a new line keeps the damage to that one.
         if size and os.pread(fd, 1, size - 1) != b"\n":
             data = b"\n" + data
         with naming(path):
@@ -295,6 +307,7 @@ def open_for_appending(path: Path, *, mode: int = 0o640, owner: tuple[int, int] 
     A file that is made here gets `mode`. One that root makes belongs to `owner`, by default that of its folder: so that
     a program of root's does not lock the folder's owner out of a log.
     """
+    # A link or FIFO that another user put in a log's place must neither be followed nor block.
     flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     with suppress(FileNotFoundError):
         return os.open(path, flags)
@@ -310,6 +323,7 @@ def open_for_appending(path: Path, *, mode: int = 0o640, owner: tuple[int, int] 
 
 def owner_in(folder: Path) -> tuple[int, int] | None:
     """Return the (uid, gid) that root gives to a new file in `folder`: its own, which may be a service's. None: the caller's own."""
+    # Only root can give files away.
     if os.geteuid() != 0:
         return None
     try:
@@ -331,6 +345,7 @@ def make_directory(path: Path, *, mode: int = 0o755, inherit: bool = False) -> N
     missing = [path, *path.parents]
     for folder in reversed([p for p in missing if not p.exists()]):
         try:
+            # Private until it has its owner, so that nobody can put anything into it before.
             folder.mkdir(mode=0o700)
             if inherit and (owner := owner_in(folder.parent)) is not None:
                 os.chown(folder, *owner, follow_symlinks=False)
@@ -382,7 +397,9 @@ class FileLock:
                         raise
                     if time.monotonic() >= deadline:
                         raise Unavailable(f"{self.path} is locked by process {self.holder() or 'unknown'}") from err
+                    # Polled: a blocking flock() has no time limit, and an alarm would be process-wide.
                     time.sleep(0.02)
+            # Only for people and messages: the kernel's lock decides, not the number in the file.
             os.ftruncate(fd, 0)
             os.pwrite(fd, str(os.getpid()).encode(), 0)
         except BaseException:

@@ -69,6 +69,7 @@ def lasting_identity(path: str | Path, status: os.stat_result, *, recent: int = 
     """
     if status.st_ctime_ns < time.time_ns() - recent and _keeps_change_times(path):
         return identity(status)
+    # An object equals nothing else, so that a too recent file always compares as changed.
     return *identity(status), object()
 
 
@@ -121,6 +122,7 @@ def _keeps_change_times(path: str | Path) -> bool:
     statfs, buffer = _statfs()
     if statfs(os.fsencode(path), buffer.from_buffer(answer)) != 0:
         return False
+    # f_type is a long, sign-extended on some systems.
     return int.from_bytes(answer[: struct.calcsize("L")], sys.byteorder) & 0xFFFFFFFF in _KEEP_CHANGE_TIMES
 
 

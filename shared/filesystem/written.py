@@ -70,6 +70,7 @@ class WrittenFiles:
             return
         before = self._files.get(name)
         if before is not None and before.digest == digest and before.identity == identity:
+            # Within one step of the file system's clock a second write would leave the same times.
             before.is_settled = before.is_settled or now - before.seen >= SETTLED
         else:
             self._files[name] = _Written(digest, identity, now)
@@ -97,5 +98,6 @@ def has_content(path: Path, content: bytes, *, mode: int, owner: tuple[int, int]
         return False
     with os.fdopen(fd, "rb") as file:
         info = os.fstat(fd)
+        # The size is compared first, so that a different file is hardly ever read.
         is_same = S_ISREG(info.st_mode) and S_IMODE(info.st_mode) == mode and info.st_size == len(content)
         return is_same and owner in (None, (info.st_uid, info.st_gid)) and file.read(len(content) + 1) == content
