@@ -122,6 +122,7 @@ class CatalogChange:
         self.ids: dict[ResourceName, int] = {}
         self.removed: list[int] = []
         shared.need_names(command.environment, command.producer)
+        # Nearly all catalogs are unchanged: then not a single resource is read.
         if self.hash != node.catalog_hash:
             self.edges_hash = written_edges or edges_hash(command)
             if written_edges is None:
@@ -134,9 +135,11 @@ class CatalogChange:
         stored = {} if self.node.catalog_hash is None else _stored_resources(connection, self.node.id)
         self.ids = {name: resource.id for name, resource in stored.items()}
         known = {resource.hash: resource.parameter_set_id for resource in stored.values()}
+        # Parameter sets that the node has already need no look-up.
         shared.parameter_ids.update(known)
         for resource in self.command.resources:
             digest = resource_hash(resource.type, resource.title, resource.parameters, resource.sealed)
+            # What remains in `stored` afterwards has to be removed.
             before = stored.pop((resource.type, resource.title), None)
             if (
                 before is None
@@ -185,6 +188,7 @@ class CatalogChange:
         """Write the edges that differ, between resources that have been written."""
         if self.is_written or self.edges_hash == self.node.edges_hash:
             return
+        # Inserted rows get their ids from the database.
         if any(before is None for _, _, before in self.changed):
             self.ids = {(type, title): id for id, type, title in connection.execute(_IDS, {"node": self.node.id}).all()}
         ids = self.ids

@@ -68,6 +68,7 @@ def write_in_slices(
             | resource_values(entry)
             for entry, digest in zip(entries, hashes, strict=True)
         )
+        # SQLite numbers rows upwards, so the new ones are those above.
         after = connection.scalar(select(func.max(resources.c.id))) or 0
         NEW_RESOURCES.insert(connection, list(rows))
         ids.update(((type, title), id) for type, title, id in connection.execute(_ADDED, {"node": node.id, "after": after}))

@@ -64,6 +64,7 @@ class NodeState:
         match command:
             case ReplaceFacts():
                 self._activate(command.producer_timestamp)
+                # By the producer's time, as in PuppetDB: commands may arrive out of order, for instance from two masters.
                 if self.facts_time is None or command.producer_timestamp >= self.facts_time:
                     self.facts_time, self.facts = command.producer_timestamp, (command, received.received)
             case ReplaceCatalog():
@@ -86,6 +87,7 @@ class NodeState:
                     self.is_changed = True
 
     def _activate(self, at: int) -> None:
+        # A node that sends data again is active again.
         if any(time is not None and time < at for time in (self.deactivated, self.expired)):
             self.deactivated = self.expired = None
             self.is_changed = True
@@ -155,7 +157,9 @@ def lock_nodes(connection: Connection, commands: Sequence[ReceivedCommand]) -> l
     The nodes are locked until the transaction ends. Every batch locks in the same order, known nodes before new ones, and waits for no
     node while it holds rows that batches share: so no two batches wait for each other.
     """
+    # Sorted, so that all writers lock nodes in the same order.
     certnames = sorted({received.command.certname for received in commands})
+    # SQLite has a single writer, so there is nothing to lock.
     is_shared = connection.dialect.name == "postgresql"
     locked = set(connection.scalars(_LOCKED, {"certnames": certnames})) if is_shared else set()
     states = {row[1]: NodeState(*row) for row in connection.execute(_STATES, {"certnames": certnames})}

@@ -54,6 +54,7 @@ class NameIds:
     def keep(self, needed: SharedRows) -> None:
         """Remember the ids that a batch has met, after it has been committed."""
         for known, new in ((self.environments, needed.environments), (self.producers, needed.producers)):
+            # Emptied instead of bounded: environments are few, unless a site makes one for each branch.
             if len(known) > _MAX_NAMES:
                 known.clear()
             known.update({name: id for name, id in new.items() if id})
@@ -134,6 +135,7 @@ def _path_row(leaf: Leaf) -> dict[str, object]:
 def _resolve(connection: Connection, table: _SharedTable, rows: Mapping[_Key, Mapping[str, object]]) -> dict[_Key, int]:
     if not rows:
         return {}
+    # The same order in every batch, which rules out deadlocks.
     keys = sorted(rows)
     ids = table.lookup.find(connection, keys)
     missing = [key for key in keys if key not in ids]

@@ -19,6 +19,7 @@ from .nodes import StartAgain, lock_nodes, write_inputs, write_nodes
 from .reports import NewReports
 from .shared_rows import NameIds, SharedRows, Unresolved
 
+# Each is lost only to another writer that got through; five in a row mean a lasting contention.
 _ATTEMPTS = 5
 
 
@@ -49,6 +50,7 @@ class DatabaseWriter:
         """Carry out the commands in their order, all of them or none; see CommandWriter."""
         if not commands:
             return
+        # The queue gives the same command again until it is whole.
         if self._large is not None and list(commands) == [self._large.received]:
             await self._continue(self._large)
             return
@@ -117,13 +119,16 @@ class DatabaseWriter:
         shared = SharedRows(self._names)
         states = lock_nodes(connection, commands)
         facts = [FactsChange(connection, node, shared) for node in states if node.facts]
+        # Only compared here: all shared rows must be known before the first row that refers to them is written.
         catalogs = [CatalogChange(connection, node, shared, written_edges) for node in states if node.catalog]
         reports = NewReports(connection, states, shared)
+        # After the nodes are locked, and in a fixed order of tables and keys: no two batches can wait for each other.
         shared.resolve(connection)
         write_facts(connection, facts, shared)
         write_catalogs(connection, catalogs, shared)
         write_inputs(connection, states)
         reports.write(connection, shared)
+        # Last, since reports may have changed which one is the latest.
         write_nodes(connection, states)
         return shared
 
@@ -132,4 +137,5 @@ def _is_foreign_key(err: IntegrityError) -> bool:
     original = err.orig
     if isinstance(original, sqlite3.Error):
         return original.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
+    # PostgreSQL's foreign_key_violation.
     return getattr(original, "sqlstate", None) == "23503"
