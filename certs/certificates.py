@@ -27,6 +27,7 @@ def not_after(now: datetime, ttl: int, issuer: x509.Certificate | None = None) -
     """Return `now` plus `ttl` seconds, but never later than the issuer's own notAfter or the last date that X.509 can express."""
     limit = issuer.not_valid_after_utc if issuer is not None else LAST_MOMENT
     seconds = (limit - now).total_seconds()
+    # Never beyond the issuer's own end: agents would refuse the chain although the leaf seems valid.
     return limit if ttl >= seconds else (now + timedelta(seconds=ttl)).replace(microsecond=0)
 
 
@@ -132,9 +133,11 @@ def leaf(
         .not_valid_after(not_after(now, ttl, issuer))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(authority=False), critical=True)
+        # Both purposes, because a master's certificate is that of its agent, too.
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
         .add_extension(authority_identifier(issuer), critical=False)
+        # With the name itself: clients that find alternative names ignore the common name.
         .add_extension(x509.SubjectAlternativeName(general_names([name, *alternative_names])), critical=False)
     )
     for oid, value in extensions:

@@ -18,6 +18,7 @@ from .signatures import crl_is_genuine
 log = logging.getLogger("puppet.ssl")
 
 LIFETIME = timedelta(days=5 * 365)
+# Agents that run once a month must still find a list that is valid.
 REFRESH_BEFORE = timedelta(days=30)
 
 
@@ -53,6 +54,7 @@ def entry(serial: int, when: datetime) -> x509.RevokedCertificate:
         x509.RevokedCertificateBuilder()
         .serial_number(serial)
         .revocation_date(when.replace(microsecond=0))
+        # The reason that Puppet's CA writes, whatever the real one was.
         .add_extension(x509.CRLReason(x509.ReasonFlags.key_compromise), critical=False)
         .build()
     )
@@ -71,6 +73,7 @@ def successor_of(
     entries = list(old)
     known = {revoked.serial_number for revoked in entries}
     entries += [entry(serial, now) for serial in sorted(set(add) - known)]
+    # The number must grow: agents refuse a list with a lower one.
     return sign(issuer, key, number=number_of(old) + 1, now=now, entries=entries, lifetime=lifetime)
 
 
@@ -102,6 +105,7 @@ def newer_known(
     """Return the newest CRL of `known` with a higher number than every one of its issuer in `received`; None when there is none."""
     numbers: dict[x509.Name, int] = {}
     for new in received:
+        # Without a number (-1) a list is older than any that has one.
         numbers[new.issuer] = max(number_of(new), numbers.get(new.issuer, -1))
     newer = (old for old in known if old.issuer in numbers and number_of(old) > numbers[old.issuer])
     return max(newer, key=number_of, default=None)

@@ -26,6 +26,7 @@ from .files import bundles
 from .files.sitefiles import yaml_map
 from .keys import PrivateKey, Strength, digest_for, strength
 
+# Far more than a request with a large key and many names needs; anybody may submit one.
 MAX_REQUEST_BYTES = 64 * 1024
 _PRINTABLE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 '()+,-./:=?")
 _CN = der.encode(der.OBJECT_IDENTIFIER, bytes([0x55, 0x04, 0x03]))
@@ -82,6 +83,7 @@ def _by_oid(path: Path, entries: Any, names: oids.OidNames, private: tuple[str, 
     texts: dict[str, str] = {}
     for name, value in entries.items():
         oid = names.oid_of(str(name).lstrip(":"))
+        # These are set by the program; a site's file must not be able to contradict it.
         if oid in private:
             what = "extension request" if private == (oids.SUBJECT_ALT_NAME,) else "CSR attribute"
             raise ConfigError(
@@ -132,6 +134,7 @@ def build(
     if auto_renew:
         values.setdefault(oids.AUTO_RENEW, "true")
     for oid, value in values.items():
+        # PrintableString where possible, as in the requests of Puppet's agents.
         tag = _ASN1Type.PrintableString if _PRINTABLE.issuperset(value) else _ASN1Type.UTF8String
         builder = builder.add_attribute(x509.ObjectIdentifier(oid), value.encode(), _tag=tag)
     for oid, value in requested.extensions.items():
@@ -218,6 +221,7 @@ def parse(pem: bytes, *, max_bytes: int = MAX_REQUEST_BYTES) -> RequestFacts:
         TooLarge: longer than `max_bytes`.
     """
     requests = bundles.blocks(pem, bundles.REQUEST, max_bytes=max_bytes)
+    # Which of several would be signed is ambiguous between parsers.
     if len(requests) != 1:
         raise BadData("There is no certificate request in this text" if not requests else "There is more than one certificate request here")
     try:
@@ -255,6 +259,7 @@ def _join(parts: list[tuple[int, bytes]]) -> bytes:
 
 def _is_signed_by_own_key(csr: x509.CertificateSigningRequest, sent: bytes) -> bool:
     """Return whether the request's own key signed the received bytes, whichever version they claim."""
+    # A request whose version was rewritten above no longer has the bytes that were signed.
     if csr.public_bytes(Encoding.DER) == sent:
         return csr.is_signature_valid
     signed = der.encode(*der.elements(der.element(sent)[1])[0])

@@ -98,10 +98,12 @@ def verify(
     Source: protocol reference 5.12; the order of checks is OpenSSL's: chain, extensions, revocation, signatures and dates.
     """
     chain = _chain(certificate, trust.authorities, untrusted, now)
+    # The order of checks decides which of several faults is reported.
     _check_extensions(chain, purpose)
     if trust.revocation:
         for index, member in enumerate(chain if trust.revocation == "chain" else chain[:1]):
             _check_not_revoked(member, chain[min(index + 1, len(chain) - 1)], trust.crls, now)
+    # From the root down: a fault of a CA explains those of everything below it.
     for index in range(len(chain) - 1, -1, -1):
         _check_signature_and_dates(chain[index], chain[min(index + 1, len(chain) - 1)], now)
     return chain
@@ -114,7 +116,9 @@ def _chain(
     while not (chain[-1].issuer == chain[-1].subject and chain[-1] in authorities):
         current = chain[-1]
         missing = f"The issuer '{issuer_of(current)}' of certificate '{subject_of(current)}' is missing"
+        # Trusted ones first; a peer's own certificates can complete a chain, but never end it.
         named = [c for c in (*authorities, *untrusted) if c.subject == current.issuer and c not in chain]
+        # Bounded, since two cross-signed CAs can lead to each other.
         if not named or len(chain) == MAX_CHAIN:
             raise NotVerified(missing, "no-issuer", current, hint="The CA bundle must hold every issuer up to the self-signed root.")
         # Several of one name: the one whose key fits, then the one that is valid now (a renewed CA certificate).
@@ -132,6 +136,7 @@ def _check_extensions(chain: tuple[x509.Certificate, ...], purpose: Purpose | No
             extensions = certificate.extensions
         except (ValueError, x509.DuplicateExtension) as err:
             raise _failure(certificate, 41, "invalid or inconsistent certificate extension", "critical-extension") from err
+        # RFC 5280: a critical extension that is not understood makes the certificate unusable.
         if any(e.critical and e.oid not in _UNDERSTOOD for e in extensions):
             raise _failure(certificate, 34, "unhandled critical extension", "critical-extension")
         if depth:
@@ -146,6 +151,7 @@ def _check_may_issue(certificate: x509.Certificate, extensions: x509.Extensions,
         constraints = extensions.get_extension_for_class(x509.BasicConstraints).value
     except x509.ExtensionNotFound:
         constraints = x509.BasicConstraints(ca=False, path_length=None)
+    # Otherwise any agent could issue certificates with its own key.
     if not constraints.ca:
         raise _failure(certificate, 79, "invalid CA certificate", "not-an-authority")
     if constraints.path_length is not None and below > constraints.path_length:
@@ -181,6 +187,7 @@ def _check_not_revoked(
     if not started:
         message = f"The CRL issued by '{name}' is not yet valid, verify time is synchronized"
         raise NotVerified(message, "crl-not-yet-valid", certificate)
+    # At least one list must be current: an attacker could otherwise withhold all newer ones.
     current = [crl for crl in started if crl.next_update_utc is None or now <= crl.next_update_utc]
     if not current:
         raise NotVerified(f"The CRL issued by '{name}' has expired, verify time is synchronized", "crl-expired", certificate)
@@ -221,6 +228,7 @@ def host_names(certificate: x509.Certificate) -> tuple[str, ...]:
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
+        # Certificates of very old CAs have no alternative names; with any of them the common name does not count.
         return tuple(str(a.value) for a in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME))
     dns_names = list(names.get_values_for_type(x509.DNSName))
     return (*dns_names, *(str(address) for address in names.get_values_for_type(x509.IPAddress)))
@@ -242,9 +250,11 @@ def verify_host(certificate: x509.Certificate, host: str) -> None:
 
 def _matches(name: str, host: str) -> bool:
     with suppress(ValueError):
+        # Compared as numbers: an IPv6 address has many spellings.
         return ipaddress.ip_address(name) == ipaddress.ip_address(host)
     name = name.rstrip(".").lower()
     if name.startswith("*."):
         label, _, rest = host.partition(".")
+        # A wildcard is for exactly one label, and never for a whole top-level domain.
         return bool(label) and "." in rest and rest == name[2:]
     return name == host
