@@ -33,6 +33,7 @@ Option = str | list[str]
 class Model(BaseModel):
     """An instance of an indirection. Frozen; unknown fields of a peer are dropped."""
 
+    # defer_build: a command that uses two models should not pay for building all of them.
     model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True, defer_build=True)
 
     takes_name_of_key: ClassVar[bool] = False  # an instance to be saved that has no name is about the key it is sent to
@@ -64,6 +65,7 @@ class Model(BaseModel):
         try:
             return cls.model_validate(data)
         except ValidationError as err:
+            # Without the input, which may be a secret of the peer and goes into the log.
             first = err.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             raise BadData(f"Not a {cls.__name__}: {first['msg']} at {quoted_for_log(where)}") from err
@@ -137,6 +139,7 @@ class Request(Generic[M]):
         text = self.option(name)
         if text == "":
             return default
+        # As Puppet reads it; other words must not silently mean false.
         if text not in ("true", "false"):
             raise BadRequest(f"The option {name} must be true or false, not {quoted_for_log(text)}")
         return text == "true"
@@ -147,6 +150,7 @@ class Request(Generic[M]):
         if text == "":
             return None
         digits = text[1:] if text.startswith("-") else text
+        # The length is checked before int(), which takes quadratic time for long digits.
         if not (digits.isascii() and digits.isdigit()) or len(digits) > 10 or not least <= int(text) <= most:
             raise BadRequest(f"The option {name} must be a number from {least} to {most}, not {quoted_for_log(text)}")
         return int(text)
@@ -215,6 +219,7 @@ class Indirection(Generic[M]):
     def allowed(self, options: Mapping[str, Option]) -> dict[str, Option]:
         """Return the `options` that a remote caller may pass; raise BadRequest when one is repeated although it must not be."""
         prefixes = tuple(name[:-1] for name in self.options if name.endswith("*"))
+        # Unknown options are dropped: future agents may send more than we know.
         known = {k: v for k, v in options.items() if k in self.options or (prefixes and k.startswith(prefixes))}
         for name, value in known.items():
             if not isinstance(value, str) and name not in self.repeatable:
@@ -276,6 +281,7 @@ class Binding(Generic[M]):
         if self.cache and not request.ignore_cache:
             cached = await self._cached(request)
             if cached is not None:
+                # The cache holds the whole instance; what this caller may see is decided each time.
                 return self.terminus.filter(cached, request)
         if request.ignore_terminus:
             return None
@@ -307,6 +313,7 @@ class Binding(Generic[M]):
             request = self._request(instance, "save", parameters)
         else:
             request = self._request(key if key is not None else instance.name, "save", {**parameters, "body": instance})
+        # The terminus first: the cache must never hold what was not stored.
         result = None if request.ignore_terminus else await self.terminus.save(request)
         if self.cache and not request.ignore_cache_save:
             await self.cache.save(request)
@@ -316,6 +323,7 @@ class Binding(Generic[M]):
         """Remove an instance, also from the cache."""
         request = self._request(key, "destroy", parameters)
         result = await self.terminus.destroy(request)
+        # A cache may refuse to destroy an instance that it does not have.
         if self.cache and await self.cache.find(request) is not None:
             await self.cache.destroy(request)
         return result
@@ -335,6 +343,7 @@ class Binding(Generic[M]):
         cached = await self._cached(request)
         if cached is not None:
             log.info("Expiring the %s cache of %s", self.indirection.name, request.key)
+            # As in Puppet, the instance is marked and not removed.
             stale = cached.model_copy(update={"expiration": self.now() - timedelta(seconds=60)})
             await self.cache.save(replace(request, body=stale))
 
@@ -342,6 +351,7 @@ class Binding(Generic[M]):
         request: Request[M] = key if isinstance(key, Request) else request_for(key, **parameters)
         if request.body is not None and not request.body.name and request.body.takes_name_of_key:
             request = replace(request, body=request.body.model_copy(update={"name": request.key}))
+        # The rule was checked for the key, so that the body must not be about another node.
         if request.body is not None and request.body.name != request.key:
             raise BadRequest(f'Instance name "{request.body.name}" does not match requested key "{request.key}"')
         if request.client is not None and not self.terminus.authorized(verb, request):
@@ -383,6 +393,7 @@ class Indirector(Mapping[str, "Binding[Any]"]):
         """
         Return the same, its models built: they build themselves at first use, which a server's threads could come to at the same moment.
         """
+        # Built at the start, so that the first request of each kind is not slow.
         for binding in self._bindings.values():
             binding.indirection.model.model_rebuild()
         return self

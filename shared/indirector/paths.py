@@ -25,8 +25,10 @@ from .core import Indirection, Model, Option, Request
 
 Verb = Literal["find", "search", "save", "destroy", "head"]
 
+# Far more than a request of Puppet has: all facts are one parameter.
 MAX_FIELDS = 1000  # parameters in a query or form
 MAX_SEPARATORS = 2 * MAX_FIELDS  # of them; some clients end with one, or double them
+# Puppet's own limit, above which it sends a find as POST.
 MAX_GET = 1024  # octets of a request line before a find becomes a POST
 
 METHODS: Mapping[tuple[str, str], Verb] = {
@@ -38,6 +40,7 @@ METHODS: Mapping[tuple[str, str], Verb] = {
     ("GET", "plural"): "search",
 }
 _KNOWN_METHODS = frozenset(method for method, _ in METHODS)
+# Names that end with an s without being a plural.
 _SINGULAR = frozenset({"facts", "status", "certificate_status"})
 _PLURAL = frozenset({"inventory"})
 _NAME = re.compile(r"\w+", re.ASCII)
@@ -75,6 +78,7 @@ class IndirectorCall:
         if self.prefix and wanted is not None:
             environment = valid_environment(wanted)
             if self.environment not in (None, environment):
+                # Authorization has looked at one of them already.
                 raise BadRequest("The query and the form name different environments")
         options = dict(self.options)
         for name, value in form.items():
@@ -101,12 +105,14 @@ def decode_path(text: str) -> str:
 def parameters(text: str) -> dict[str, Option]:
     """Return the parameters of a query or form; repeated ones become lists, in order."""
     options: dict[str, Option] = {}
+    # Split at most so often, so that a body of separators takes no memory.
     pairs = [pair for pair in text.split("&", MAX_SEPARATORS) if pair]
     if len(pairs) > MAX_FIELDS or (pairs and pairs[-1].count("&")):
         raise BadRequest(f"More than {MAX_FIELDS} parameters")
     for pair in pairs:
         raw_name, _, raw_value = pair.partition("=")
         name, value = decode_path(raw_name.replace("+", " ")), decode_path(raw_value.replace("+", " "))
+        # Rails' and Puppet's form of a repeated parameter.
         name = name.removesuffix("[]")
         before = options.get(name)
         if before is None:
@@ -185,6 +191,7 @@ def _parse_b(method: str, raw_path: str, raw_query: str) -> IndirectorCall:
     name = decode_path(parts[3]) if len(parts) > 3 else ""
     _check_name(name)
     indirection, verb = verb_for(method, name)
+    # Split before it is decoded, so that an escaped slash stays part of the key.
     key = decode_path(parts[4]) if len(parts) > 4 else ""
     options = parameters(raw_query)
     wanted = single("environment", options.pop("environment", None))
@@ -201,6 +208,7 @@ def _check_name(name: str) -> None:
 
 def _collapsed(indirection: str, key: str) -> str:
     """Take a bucket key's original path, which loses its leading slash, as in the servers that collapse `//`."""
+    # Agents append an absolute path behind a slash.
     return re.sub(r"/{2,}", "/", key) if indirection == "file_bucket_file" else key
 
 

@@ -78,6 +78,7 @@ class Rest(Terminus[M]):
         if issubclass(self.indirection.model, Stream):
             return await self._find_stream(outgoing, request, dialect)
         answer = await self._send(outgoing, dialect)
+        # An agent must tell "no such catalog" from an error, while most other things may be missing.
         if answer.status == 404 and not self.required and not request.flag("fail_on_404"):
             return None
         _check(answer.status, answer.headers, answer.body, dialect, outgoing)
@@ -179,6 +180,7 @@ def _words(headers: Mapping[str, str], body: bytes) -> tuple[str, str]:
         if isinstance(data, dict) and isinstance(data.get("message"), str):
             text = data["message"]
             hint = data["hint"] if isinstance(data.get("hint"), str) else ""
+    # A server's error page must not fill the agent's log.
     return text[:2000], hint[:1000]
 
 
