@@ -127,6 +127,7 @@ class LoadedEnvironments:
                 all_loaded.insert(0, all_loaded.pop(place))
                 loaded.use(pin, self.now)
                 return loaded
+        # Without versions the old files are gone, so that nothing can use the old environment.
         keep = MAX_LOADED - 1 if pin else 0
         for dropped in all_loaded[keep:]:
             dropped.host.close()
@@ -140,6 +141,7 @@ class LoadedEnvironments:
         if bool(pin) != bool(loaded.files.pin):
             return False
         timeout = loaded.environment.environment_timeout
+        # No look at the disk within the timeout, as the setting promises.
         if loaded.files.are_known(pin) and (timeout is None or (timeout > 0 and self.clock() - loaded.checked < timeout)):
             return True
         if not loaded.files.are_unchanged(pin):

@@ -44,6 +44,7 @@ class RunVersions:
     lifetime: float
     clock: Callable[[], float] = time.monotonic
     _runs: OrderedDict[tuple[str, str], _Run] = field(default_factory=OrderedDict, init=False)
+    # Listings run in threads; two of them must not begin two runs of one client.
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def for_listing(self, client: str, environment: str, what: str) -> str:
@@ -80,6 +81,7 @@ class RunVersions:
 
     def _under_way(self, client: str, environment: str) -> _Run | None:
         run = self._runs.get((client, environment))
+        # The version may have been removed by hand; then the current one is better than an error.
         if run is not None and (self.clock() - run.began > self.lifetime or not Path(run.version).is_dir()):
             del self._runs[client, environment]
             return None

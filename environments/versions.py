@@ -59,6 +59,7 @@ def version_behind(root: str) -> str:
         os.readlink(root)  # noqa: PTH115 -- paths of environments are text
     except OSError:
         return ""
+    # The whole path at once: a link that is switched in between cannot mix two versions.
     return os.path.realpath(root)
 
 
@@ -68,6 +69,7 @@ def code_id_of_version(folder: str) -> str | None:
     if path.parent.parent.name != VERSIONS or not (path / DEPLOYMENT).is_file():
         return None
     revision = revision_of(folder)
+    # A folder that was renamed or edited by hand has no reliable version.
     return revision if revision == path.name else None
 
 

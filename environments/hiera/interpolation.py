@@ -59,6 +59,7 @@ def interpolate(scope: ExpressionScope, value: Value, *, methods: bool | None = 
     result: dict[Any, Value] = {}
     for key, item in value.items():
         item_kind = item.__class__
+        # Tested here instead of a recursive call: most values of a data file are plain texts.
         if item_kind is str:
             if "%{" in item:
                 item = scope.interpolate_text(item, methods)
@@ -104,6 +105,7 @@ def fill_text(scope: ExpressionScope, subject: str, methods: bool | None) -> Val
             parts.append(_text_of(_interpolate_nested(scope, "scope:", argument, read_variable(scope, argument, subject))))
             continue
         if methods is None:
+            # Inside a value that came from a variable, methods stay text, as in the reference.
             parts.append(expression)
             continue
         if methods is False:
@@ -132,6 +134,7 @@ def _interpolate_nested(scope: ExpressionScope, prefix: str, name: str, value: V
     Only variables are replaced, where the reference takes any: a node could else have a fact read any key of the data.
     """
     if (value.__class__ is str and "%{" in value) or value.__class__ is list or value.__class__ is dict:
+        # A variable can contain an expression that names itself.
         with scope.guard(prefix + name):
             return interpolate(scope, value, methods=None)
     return value

@@ -17,6 +17,7 @@ from .explanation import NO_EXPLAINER, Explainer
 from .interpolation import fill_text, interpolate
 from .keys import Segment, dig_one
 
+# Far above real data, and below Python's recursion limit with the frames of each step.
 MAX_DEPTH = 200
 """Keys and expressions that a lookup may lead through."""
 
@@ -68,6 +69,7 @@ class Invocation:
     def __post_init__(self, above: Invocation | None) -> None:
         self.explainer = above.explainer if above is not None and above.explainer.is_asked else self.arguments.explainer or NO_EXPLAINER
         if above is not None:
+            # A copy: two lookups from one value must not see each other's keys.
             self.stack = list(above.stack)
             self.global_only, self.hiera_call = above.global_only, above.hiera_call
             self.extra_paths, self.version_3 = above.extra_paths, above.version_3
@@ -177,6 +179,7 @@ class Invocation:
             value = self.context.caller(name) if self.version_3 and name in CALLER_VARIABLES else self.context.variable(name)
         except EvaluationError as error:  # "undefined" is reported at the location that looks the data up
             raise LookupUsageError(error.message, where=error.where, hint=error.hint) from error
+        # Hiera 3 treats an empty variable like a missing one.
         if self.version_3 and value == "":
             value = None
         if self.reads is not None and name not in CONSTANT_VARIABLES and (value is None or not name.startswith("::")):
@@ -197,6 +200,7 @@ class Invocation:
         if key in self.arguments.overrides:
             return self.arguments.overrides[key]
         inner = self.inner()
+        # A nested lookup of a site with data of version 5 searches all layers.
         if not inner.global_only:
             inner.version_3 = False
         value = self.find_nested(inner, key)

@@ -59,12 +59,14 @@ class QueryService:
         QueryRefused is raised for a faulty query, or an answer that takes too long or is too large; PqlError where a text is no
         PQL. DatabaseUnavailable is raised when the database is away. All of them may also be raised while further rows are read.
         """
+        # A thread costs more than parsing a usual query.
         parts = self._parts(question) if _is_short(question.query) else await asyncio.to_thread(self._parts, question)
         stack = AsyncExitStack()
         with refusals(self._limits):
             try:
                 connection = await stack.enter_async_context(self._database.reading(self._limits.timeout))
                 total = None
+                # In the same transaction as the rows, so that both agree.
                 if question.paging.include_total:
                     total = await connection.scalar(parts[0].total)
             except BaseException as err:
@@ -115,6 +117,7 @@ class QueryService:
     def _part(self, page: Select[Any], total: Select[Any], show: Callable[[Any], Json], batch: int) -> StatementPart:
         limit = page._limit  # the limit that the query has
         if self._limits.rows and (limit is None or limit > self._limits.rows):
+            # One more than allowed tells a full answer from one that is too large.
             page = page.limit(self._limits.rows + 1)
         return StatementPart(page, total, show, batch)
 
@@ -149,6 +152,7 @@ def _is_short(query: Json) -> bool:
         return len(query) <= _LONG
     pending: list[Json] = [query]
     count = 0
+    # Stops counting early: the query may have millions of members.
     while pending and count <= _MANY:
         member = pending.pop()
         if isinstance(member, list):

@@ -37,6 +37,7 @@ def decrypt_text(text: str, keys: Callable[[], DecryptionKeys]) -> str:
             raise BadData("The block is not base64") from error
         return keys().decrypt(content)
 
+    # The newline is the one of the command that encrypted the value, as with hiera-eyaml.
     return _BLOCK.sub(decrypt, text).rstrip("\n") if "ENC[" in text else text
 
 
@@ -44,6 +45,7 @@ class DecryptionKeys:
     """A private key and its certificate. Decrypted blocks are cached, because RSA is slow."""
 
     def __init__(self, private_key: bytes, certificate: bytes) -> None:
+        # Imported here, because few sites have encrypted data and each compiling process would load it.
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -59,6 +61,7 @@ class DecryptionKeys:
         except ValueError as error:
             raise BadData("The public key is not a certificate in PEM") from error
         self._key = key
+        # Without a cache, each compile would decrypt each value with RSA again.
         self.decrypt = lru_cache(maxsize=10_000)(self._decrypt)
 
     def _decrypt(self, content: bytes) -> str:

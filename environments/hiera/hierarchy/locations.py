@@ -86,6 +86,7 @@ def escapes(pattern: str, path: str) -> bool:
     parts = path.split("/")
     if "\0" in path or len(path) > MAX_PATH or any(len(part.encode("utf-8", "surrogatepass")) > MAX_NAME for part in parts):
         return True
+    # Only what a variable has added is suspicious; the administrator's own pattern may go anywhere.
     return parts.count("..") > pattern.split("/").count("..") or (path.startswith("/") and not pattern.startswith("/"))
 
 
@@ -134,6 +135,7 @@ def _alternatives(pattern: str) -> list[str]:
             bounds = [*commas, offset]
             parts = [pattern[left + 1 : right] for left, right in itertools.pairwise(bounds)]
             patterns = [inner for part in parts for inner in _alternatives(pattern[:start] + part + pattern[offset + 1 :])]
+            # Nested braces multiply: a short pattern can stand for millions.
             if len(patterns) > 1000:
                 raise BadData(f"The pattern {pattern[:100]!r} has more than 1000 alternatives")
             return patterns

@@ -181,8 +181,10 @@ class Selects:
         elif kind is Kind.PATH:
             expression = self._sql.path_key(expression)
         expression = expression.desc() if order.descending else expression.asc()
+        # Without NULLS LAST, SQLite can use an index for the order.
         if not is_nullable:
             return expression
+        # PostgreSQL's default, which SQLite does not share.
         return expression.nulls_first() if order.descending else expression.nulls_last()
 
 
