@@ -80,6 +80,7 @@ class Database:
         limits, address = limits or DatabaseLimits(), parse_address(url)
         writers = writer_engine(address, limits)
         if address.drivername == "sqlite":
+            # SQLite has one writer; a second thread would only wait for its lock.
             return Database(_sqlite_readers(address, limits), writers, ThreadPoolExecutor(1, "store-writer"))
         threads = ThreadPoolExecutor(limits.writers, "store-writer")
         return Database(_postgresql_readers(address, limits), writers, threads, limits.attempts)
@@ -103,6 +104,7 @@ class Database:
                     (await connection.get_raw_connection()).info["deadline"].set(seconds)
                 async with connection.begin():
                     if self.dialect == "postgresql":
+                        # LOCAL, because the connection goes back to a pool.
                         await connection.execute(text(f"SET LOCAL statement_timeout = {int((seconds or 0) * 1000)}"))
                     yield connection
 
@@ -114,6 +116,7 @@ class Database:
         waits for it is cancelled. DatabaseUnavailable is raised for errors that are not the statement's. Where PostgreSQL ends it so that
         others can go on, `work` runs again from its beginning.
         """
+        # Not asynchronous: a writer computes between its statements, which would hold up the loop (decision 036).
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._transact, work)
 
     def _transact(self, work: Callable[[Connection], T]) -> T:
@@ -153,6 +156,7 @@ def translated_errors() -> Iterator[None]:
     except DBAPIError as err:
         original = err.orig
         if isinstance(original, sqlite3.Error):
+            # The low byte is the kind; extended codes have more detail above it.
             code = getattr(original, "sqlite_errorcode", 0) & 0xFF
             if code == sqlite3.SQLITE_INTERRUPT:
                 raise StatementTimeout(str(original)) from err

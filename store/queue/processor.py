@@ -149,9 +149,11 @@ class CommandProcessor:
         """
         uuid = str(uuid4())
         seconds = submission.seconds_to_wait
+        # Beyond the limit nobody waits; the sender learns that the command is only accepted.
         if seconds is None or len(self._waiters) >= self.limits.waiters:
             await self.spool.add(submission, uuid)
             return Receipt(uuid, has_waited=seconds is not None)
+        # Before the command is added: it may be done before the next line runs.
         outcome = self._waiters[uuid] = asyncio.get_running_loop().create_future()
         try:
             await self.spool.add(submission, uuid)
@@ -168,6 +170,7 @@ class CommandProcessor:
         while True:
             if not self._tasks and not self._unread:
                 await self.spool.wait()
+            # With enough failed ones at hand, reading more would only fill the memory.
             has_read = len(self._tasks) > self.limits.batch_commands or await self._read_more()
             before = len(self._tasks)
             await self._attempt()
@@ -176,6 +179,7 @@ class CommandProcessor:
             if any(task.is_unfinished for task in self._tasks):
                 delay = 0.0
             elif self._tasks or not has_read:
+                # A database that comes back is found within half a minute, and not asked all the time.
                 delay = min(max(delay * 2, self.limits.shortest_delay), self.limits.longest_delay)
                 await asyncio.sleep(delay)
 
@@ -231,6 +235,7 @@ class CommandProcessor:
         if not tasks:
             return
         if len(tasks) > 1 and self._outages < _WHOLE_BATCHES and not any(task.failed_pass for task in tasks):
+            # Of several facts of one node in a batch only the newest would remain in any case.
             current = _without_superseded(tasks)
             error = await self._write(current)
             if error is None:
@@ -273,6 +278,7 @@ class CommandProcessor:
             tasks_by_certname.setdefault(task.command.certname if task.command else task.queued.certname, []).append(task)
         failed: list[_Failure] = []
         has_stored, probes = False, _PROBES
+        # Nodes that have not failed lately first: they show whether the database works at all.
         for tasks_of_node in sorted(tasks_by_certname.values(), key=lambda tasks_of_node: tasks_of_node[0].failed_pass):
             for task in tasks_of_node:
                 error = await self._write([task])
@@ -307,6 +313,7 @@ class CommandProcessor:
             error = again
         is_unavailable = isinstance(error, DatabaseUnavailable)
         task.failed_pass = self._passes
+        # While nothing at all can be stored, no command is to blame.
         task.failures += not is_unavailable or has_stored
         if task.failures < self.limits.attempts and (is_unavailable or not (has_stored or self._suspicions < _SUSPICIOUS)):
             if has_stored:

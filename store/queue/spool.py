@@ -107,6 +107,7 @@ class Spool:
             if path.name.startswith(".") and path.name.endswith(".tmp"):
                 path.unlink()  # nobody was told that these commands are accepted
             elif path.suffix == SUFFIX and path.stem.isdecimal():
+                # The names sort by number, so the last one is the highest.
                 self._next_sequence = int(path.stem) + 1
                 self._take_over(path)
         # What is taken over may have been renamed by a process that was killed before it synced the folder.
@@ -140,6 +141,7 @@ class Spool:
             OSError: The disk fails in another way. The command is not in the queue, after this and the other errors.
         """
         length = len(submission.payload)
+        # Commands that are not yet written count, too: otherwise a burst would pass the limit.
         if self._depth >= self.limits.commands or self._size + length > self.limits.bytes:
             raise Unavailable(
                 f"The queue of commands is full: it has {self._depth} commands of {self._size} bytes",
@@ -153,6 +155,7 @@ class Spool:
         self._pending.append((addition, written))
         if self._flusher is None:
             self._flusher = asyncio.create_task(self._flush(), name="command queue")
+        # The command is stored even if its sender leaves; a repetition would then be superseded.
         await asyncio.shield(written)
         return addition.uuid
 
@@ -161,6 +164,7 @@ class Spool:
         try:
             while self._pending:
                 group = self._next_group()
+                # Used up even if writing fails, so that no file is ever written twice.
                 sequence, self._next_sequence = self._next_sequence, self._next_sequence + 1
                 try:
                     commands = await asyncio.to_thread(self._write, sequence, [addition for addition, _ in group])
@@ -177,6 +181,7 @@ class Spool:
     def _next_group(self) -> list[tuple[Addition, asyncio.Future[None]]]:
         group = [self._pending.popleft()]
         size = len(group[0][0].submission.payload)
+        # One fsync for all commands that arrived during the last one: that makes the queue fast on slow disks.
         while self._pending and len(group) < self.limits.group_commands:
             size += len(self._pending[0][0].submission.payload)
             if size > self.limits.group_bytes:
@@ -185,6 +190,7 @@ class Spool:
         return group
 
     def _write(self, sequence: int, additions: list[Addition]) -> list[QueuedCommand]:
+        # The database needs room to empty the queue; a full disk would block both for ever.
         space = os.fstatvfs(self._folder_fd)
         size = sum(len(addition.submission.payload) for addition in additions)
         if space.f_bavail * space.f_frsize < size + self.limits.reserve:
@@ -230,6 +236,7 @@ class Spool:
 
             def payload(command: QueuedCommand) -> bytes:
                 failpoint("queue.reading")
+                # Commands come in the order of the files, so that one open file is enough.
                 if command.sequence not in files:
                     opened.close()
                     files.clear()
@@ -256,12 +263,14 @@ class Spool:
                 del self._rest[command.sequence]
                 empty.append(segment_path(self.folder, command.sequence))
         if empty:
+            # Files are removed as a whole: rewriting one for each command would cost more than repeating a few after a crash.
             await asyncio.to_thread(_unlink, empty)
         self._depth -= len(commands)
         self._size -= sum(command.length for command in commands)
 
     async def discard(self, command: QueuedCommand, reason: str) -> None:
         """Move a command that was taken out of the queue, into the folder `discarded`. OSError when the disk is full."""
+        # Stored there before it is removed here, so that a crash in between loses nothing.
         await asyncio.to_thread(self._keep, command, reason)
         await self.remove([command])
 
