@@ -69,12 +69,14 @@ class CachedCatalog:
 
         Its queries are repeated only when all other inputs are unchanged.
         """
+        # Cheapest first: most changes are a new environment or new facts.
         if self.environment is not environment and (self.code is None or not self.code.are_equal_in(environment)):
             return "code"
         if self.reads.values(node) != self.values:
             return "node"
         if not self.files.are_unchanged(environment.live.root, environment.live.pin):
             return "files"
+        # Last, because the PuppetDB has to be asked.
         return MEMORY if are_answers_unchanged(self.questions) else "answers"
 
     def named_anew(self, text: bytes, uuid: str, versions: tuple[int | str, int | str], code_id: str | None) -> bytes:
@@ -84,6 +86,7 @@ class CachedCatalog:
         Args:
             versions: The old version in it, and the new one.
         """
+        # An agent sees each catalog as a new one; two reports must not have the same catalog_uuid.
         text = text.replace(self.uuid.encode(), uuid.encode(), 1)
         return text.replace(_members(versions[0], self.compiled.code_id), _members(versions[1], code_id), 1)
 
@@ -174,6 +177,7 @@ class CatalogCache:
         self._catalogs[key] = cached
         self.size += cached.size
         while self.size > self.limit:
+            # The one that was not used for the longest time: get() moves each to the end.
             self._drop(next(iter(self._catalogs)))
 
     def forget(self) -> None:

@@ -39,6 +39,7 @@ T = TypeVar("T")
 
 COMMAND = (sys.executable, "-I", "-m", "master.pools.parse_worker")
 START = 60.0  # seconds for a process to say that it is ready
+# The budget is processor time; the deadline only catches a process that does nothing at all.
 SLOWEST = 6  # how many times its budget of processor time a message may take on a machine with other work
 _STEP = 2**20
 
@@ -52,6 +53,7 @@ class ParserProcess:
 
     def __init__(self, seconds: float, memory: int) -> None:
         self._limit = seconds * SLOWEST
+        # Not asyncio's: it is used from threads, which block on its pipes.
         self._process = subprocess.Popen([*COMMAND, str(seconds), str(memory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         self._ready = False
 
@@ -61,6 +63,7 @@ class ParserProcess:
             if not self._ready:
                 self._receive(time.monotonic() + START)
                 self._ready = True
+            # One deadline for sending and receiving: a process that hangs reads nothing either.
             end = time.monotonic() + self._limit
             self._send(frames.pack_before(dict(question), len(body)), end)
             self._send(body, end)
@@ -71,6 +74,7 @@ class ParserProcess:
     def _send(self, data: bytes, end: float) -> None:
         assert self._process.stdin is not None
         pipe = self._process.stdin.fileno()
+        # A blocking write to a full pipe could not be ended by the deadline.
         os.set_blocking(pipe, False)
         view = memoryview(data)
         while view:
@@ -108,6 +112,7 @@ class ParserProcess:
             if pipe is not None:
                 pipe.close()
         try:
+            # The closed pipe ends an idle one at once; one that computes is killed.
             return self._process.wait(0.2)
         except subprocess.TimeoutExpired:
             self._process.kill()
@@ -241,6 +246,7 @@ class ParsePool:
         code = process.end()
         if self._closed:
             return Unavailable("The master is stopping")
+        # SIGPROF is the process' own timer; SIGKILL is ours, from the deadline.
         if code in (-signal.SIGPROF, -signal.SIGKILL):
             self.ended["time"] += 1
             limit = "the setting parse_time" if seconds == self.seconds else f"{FREE_TIME:g} seconds and {TIME_A_MIB:g} for each MiB"

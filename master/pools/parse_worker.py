@@ -100,10 +100,12 @@ def _memory(field: int) -> int:
 def main() -> int:
     """Run as a parser of the process that started this one, and end with it. Arguments: seconds of processor time, bytes of memory."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    # Ctrl-C at a terminal reaches the whole group, but the master decides when this process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # this signal ends the process in any computation
     seconds, memory = float(sys.argv[1]), int(sys.argv[2])
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    # In addition to what the imports have taken, so that the setting means the message's own needs.
     most = _memory(0) + memory
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     pipe = os.dup(1)
@@ -118,6 +120,7 @@ def main() -> int:
             question, body = frame
             if _is_of_peer(question):
                 resource.setrlimit(resource.RLIMIT_AS, (min(most, _memory(0) + FREE_MEMORY + MEMORY_A_BYTE * len(body)), hard))
+            # Processor time and not wall time: a busy machine must not refuse good messages.
             signal.setitimer(signal.ITIMER_PROF, seconds_for(question, len(body), seconds))
             reply = _answer_frame(question, body)
             signal.setitimer(signal.ITIMER_PROF, 0)
