@@ -84,6 +84,7 @@ class Bootstrap:
         """
         await asyncio.to_thread(self.layout.create)
         lock = FileLock(self.layout.lock)
+        # Two agents that start at once would make two keys, of which one overwrites the other.
         await asyncio.to_thread(lock.acquire, timeout=self.options.waitforlock)
         try:
             state = await self._initial_state()
@@ -95,6 +96,7 @@ class Bootstrap:
                     return await asyncio.to_thread(self._verify_certificate)
                 if step is BootstrapStep.WAIT:
                     await self._close()
+                    # While a person has to sign, `puppet ssl` and other commands must be able to work.
                     await asyncio.to_thread(lock.release)
                     state = await self._wait(state)
                     steps = 0
@@ -130,6 +132,7 @@ class Bootstrap:
         try:
             self.site = await self.locate()
         except PeerError as err:
+            # With a certificate, nothing that is missing here stops a run: refreshing can wait for the CA.
             unrefreshed = replace(state, ca_stale=False, crl_stale=False, renewal_due=False)
             if next_step(unrefreshed) is not BootstrapStep.DONE:
                 raise
@@ -140,6 +143,7 @@ class Bootstrap:
     def _state_on_disk(self) -> BootstrapState:
         layout, options = self.layout, self.options
         key, certificate, authorities = layout.key(), layout.certificate(), layout.authorities()
+        # A new key would not fit the certificate, and only an administrator can remove that.
         if certificate is not None and key is None:
             raise texts.key_lost(layout)
         if certificate is not None and key is not None and not keys.belongs(key, certificate.public_key()):
@@ -210,6 +214,7 @@ class Bootstrap:
     async def _server(self) -> Server:
         """Return the CA's server, over connections that are verified with the CA's certificate on disk."""
         if self._client is None:
+            # 3.x gives its CRL only to clients with a certificate.
             certificate_needed = self.dialects.get(self.site) is LEGACY and await asyncio.to_thread(self.layout.hostcert.exists)
             self._client = self.connect(await asyncio.to_thread(self._verifier, with_certificate=certificate_needed))
         return Server(self.site, self._client, self.dialects, lambda: self.options.environment)
@@ -251,9 +256,11 @@ class Bootstrap:
             verify.verify_bundle(authorities)
         except (BadData, TooLarge, PeerNotTrusted) as err:
             raise PeerNotTrusted(f"Could not download CA certificate: {err.message}", hint=err.hint) from err
+        # Over the bytes as they came, as Puppet computes it.
         digest = fingerprints.of_bundle(answer.body)
         pinned = self.options.ca_fingerprint
         if pinned:
+            # `puppet cert fingerprint ca` prints this one, which people will paste.
             expected_fingerprint = fingerprints.fingerprint(authorities[0]) if len(authorities) == 1 else ""
             if not fingerprints.matches(pinned, digest) and not (
                 expected_fingerprint and fingerprints.matches(pinned, expected_fingerprint)
@@ -280,6 +287,7 @@ class Bootstrap:
     async def _ask_for_ca(self) -> tuple[Answer, Dialect]:
         """Request the CA's certificate, first as 4 and later do; a 3.x master refuses, names its version, and gets a request of 3.x."""
         known_dialect = self.dialects.get(self.site)
+        # The only unverified connection: nothing but the CA's certificate is read from it, and nothing is sent.
         async with self.connect(None) as stranger:
             for dialect in (known_dialect,) if known_dialect else (MODERN, LEGACY):
                 outgoing = self._outgoing("find", CERTIFICATE, "ca", dialect)
@@ -314,12 +322,14 @@ class Bootstrap:
                 await asyncio.to_thread(save, answer.body)
             elif answer.status != 304:
                 raise PeerAnswered(f"{answer.status}: {one_line(answer)}", code=answer.status)
+            # The file's time is that of the last refresh, also when nothing has changed.
             await asyncio.to_thread(os.utime, path)
         except (PeerError, BadData, TooLarge) as err:
             log.warning("Could not refresh the %s, keeping the old one: %s", what, err.message)
 
     async def _fetch_crl(self, state: BootstrapState) -> BootstrapState:
         answer = await self._ask_for_crl()
+        # Puppet 5 and older give the CRL to known agents only; it is fetched later, with the certificate.
         if answer.status == 403 and not state.certificate:
             return replace(state, crl_closed=True)
         if answer.status == 404:
@@ -363,6 +373,7 @@ class Bootstrap:
                 raise BadData(f"The CA's copy of our certificate request cannot be read: {err}") from err
             key = await asyncio.to_thread(self.layout.key)
             if key is None or not keys.belongs(key, request.public_key()):
+                # Sending our own would be refused, and signing the other one would give a certificate without its key.
                 raise texts.CertificateMismatch(
                     f"The CA has a certificate request for {self.layout.certname} that was made with another key",
                     hint=f"If that is an old one of this host: 'puppet cert clean {self.layout.certname}' on the CA.",
