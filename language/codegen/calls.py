@@ -19,6 +19,7 @@ def call(writer: Writer, node: n.FunctionCall) -> ast.expr:
         functor = functor.expression
     if isinstance(functor, n.QualifiedName):
         name = functor.value.removeprefix("::")
+        # Other calls of these names are calls of functions, whose errors the runtime reports.
         if name in _JUMPS and node.lambda_ is None and len(node.arguments) <= 1:
             return jump(writer, name, node.arguments, node)
         return _call_function(writer, node, name, node.arguments, node.lambda_, "a Function Call")
@@ -59,6 +60,7 @@ def jump(writer: Writer, name: str, arguments: Sequence[n.SyntaxNode], node: n.S
     kind = writer.frame.kind
     ends_here = ("function", "class", "define", "epp")
     if name != "break" and (kind in ends_here or (name == "next" and kind == "lambda")):
+        # An early return skips the check of the result at the end of the function.
         is_unchecked = name == "return" and writer.frame.checks_result
         writer.emit(ast.Return(writer.at(node, writer.runtime_call("_Returned", value)) if is_unchecked else value), node)
     else:
@@ -72,6 +74,7 @@ def jump(writer: Writer, name: str, arguments: Sequence[n.SyntaxNode], node: n.S
 
 def returns_from_lambda(text: str, *parts: n.SyntaxNode | None) -> bool:
     """Return whether a lambda anywhere in these nodes of the file `text` contains `return`, so that the body around it has to catch it."""
+    # Spares the walk over the tree for nearly all files.
     if "return" not in text:
         return False
     for part in parts:
@@ -111,6 +114,7 @@ def closure(writer: Writer, node: n.LambdaExpression) -> ast.expr:
     name = writer.new_name("lambda_")
     frame = lambda_frame(writer, node, outer)
     function = body_function(writer, name, node.parameters, node.body, frame, node)
+    # Defining a function has no effect, so that it forces no earlier operand into a name.
     writer.emit(function, node, pure=True)
     return writer.at(node, writer.runtime_call("_Closure", load(name), signature(writer, node.parameters, node.returns, node)))
 
@@ -118,6 +122,7 @@ def closure(writer: Writer, node: n.LambdaExpression) -> ast.expr:
 def lambda_frame(writer: Writer, node: n.LambdaExpression, outer: Frame) -> Frame:
     """Return the frame of a lambda: its variables are Python's own, unless something in it looks them up by name."""
     parts = [node.body, *[parameter.default for parameter in node.parameters]]
+    # Only a body that looks variables up by name needs a scope; others keep them in Python's locals, which are faster.
     scoped = reads_scope(*parts)
     frame = Frame("lambda", outer.scope, scoped, outer, output=outer.output)
     frame.known = {parameter.name for parameter in node.parameters}
@@ -172,6 +177,7 @@ def body_function(
             continue
         function.args.args.append(argument)
         if parameter.default is not None or defaults:
+            # A marker and not the default: that may read other parameters, and is evaluated at each call.
             defaults.append(writer.at(parameter, load("_MISSING")))
     function.args.defaults = defaults
     return function

@@ -22,6 +22,7 @@ def is_constant(node: n.SyntaxNode) -> bool:
     if isinstance(node, (*_PLAIN, n.DefaultLiteral, n.RegexpLiteral)):
         return True
     if isinstance(node, n.ArrayLiteral):
+        # A constant is built once for each file; that is safe, as values of the language are never changed.
         return all(not _is_splat(item) and is_constant(item) for item in node.values)
     if isinstance(node, n.HashLiteral):
         return all(is_constant(entry.key) and is_constant(entry.value) for entry in node.entries)
@@ -116,6 +117,7 @@ def hash_(writer: Writer, node: n.HashLiteral) -> ast.expr:
 
 
 def _key(writer: Writer, key: ast.expr, node: n.SyntaxNode) -> ast.expr:
+    # Other keys, such as 1.0 or true, equal an integer in Python and need a wrapper.
     if isinstance(key, ast.Constant) and (key.value is None or type(key.value) in (str, int)):
         return key
     return writer.at(node, writer.runtime_call("_key", key))
@@ -321,6 +323,7 @@ def truth(writer: Writer, node: n.SyntaxNode) -> ast.expr:
 
 def true_of(writer: Writer, value: ast.expr, node: n.SyntaxNode) -> ast.expr:
     """Return a Python truth for a value."""
+    # Decided while code is generated: only undef and false are false.
     if isinstance(value, ast.Constant):
         return writer.at(node, constant_of(value.value is not None and value.value is not False))
     if isinstance(value, ast.Name):
@@ -328,6 +331,7 @@ def true_of(writer: Writer, value: ast.expr, node: n.SyntaxNode) -> ast.expr:
         again: ast.expr = load(value.id)
     else:
         name = writer.new_name("t")
+        # The value is tested twice but must be evaluated once.
         first = ast.NamedExpr(ast.Name(name, STORE), value)
         again = load(name)
     return writer.at(
