@@ -15,7 +15,7 @@ _ENVIRONMENT = re.compile(r"\w+", re.ASCII)
 _NOT_IN_ENVIRONMENTS = re.compile(r"\W", re.ASCII)
 MAX_ENVIRONMENT = 255
 FIRST_SEGMENTS = frozenset({"puppet", "puppet-ca", "status", "metrics", "puppet-admin-api", "pdb", "v2.0"})
-"""What URLs of a master begin with that are not those of 3.x, which begin with an environment: no environment has such a name."""
+"""The first segments of a master's URLs other than those of 3.x, which begin with an environment: no environment has such a name."""
 
 
 def quoted_for_log(text: str, limit: int = 80) -> str:

@@ -10,7 +10,7 @@ from ..errors import BadData, Unsupported
 from ..names import quoted_for_log
 
 PREFIX = "Pcore::"
-"""How the kind of each type begins."""
+"""The beginning of each type's kind."""
 MAX_DEPTH = 100  # levels of nesting
 _UNITS = frozenset(("Timestamp", "Timespan", "SemVerRange", "SemVer", "URI"))
 
@@ -110,7 +110,7 @@ class _Notation:
 
     def _key(self, element: Data) -> str:
         """
-        Return a member's name; the notation marks a member as optional or required only when its type does not already determine that.
+        Return a member's name; one whose value may be undef is written `NotUndef[name]`, so that the member stays required.
         """
         key = _text_of(element["key_type"])
         if key is None:

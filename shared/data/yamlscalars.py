@@ -176,7 +176,7 @@ class Psych(Scalars):
         return text
 
     def moment(self, text: str, moment: datetime | None) -> Any:
-        """Return the value of a text of the shape of a time; `moment` is None when there is no such time."""
+        """Return the value of a text in the form of a time; `moment` is None when there is no such time."""
         return moment if self.times and moment else text
 
     def day(self, text: str, day: date | None) -> Any:

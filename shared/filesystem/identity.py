@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 Identity = tuple[Any, ...]
-"""What differs when a file does; the first member is its mode."""
+"""The values that differ when a file does; the first member is its mode."""
 Stamp = Identity | None
 """The identity of a file; None where there is none."""
 

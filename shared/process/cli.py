@@ -91,7 +91,7 @@ class CommandOptions:
     arguments: tuple[str, ...] = ()
     help: bool = flag("print this help", "-h")
     flag_hint: str = ""
-    """What to write instead of `--flag false`, whose second word is an argument; '' for a command line without that."""
+    """The spelling to suggest for `--flag false`, whose second word is an argument; '' for a command line without one."""
     command: str = field(default="", compare=False)
     argv: tuple[str, ...] = field(default=(), compare=False)
     """The name of the command, and its command line."""

@@ -115,7 +115,9 @@ class AgentSettings(CommonSettings):
     )
     http_body_timeout: Duration = setting("30m", ge=0, doc="Seconds that receiving one body may take in all; 0: no limit.")
     max_source_size: Size = setting("16GiB", gt=0, doc="Bytes of one file that a server may send, for a file's source or from a bucket.")
-    http_keepalive_timeout: Duration = setting(4, ge=0, doc="Seconds that an idle connection is kept; below the master's own limit.")
+    http_keepalive_timeout: Duration = setting(
+        4, ge=0, doc="Seconds before an idle connection is closed; must be below the master's own limit."
+    )
     http_proxy_host: str = setting("none", doc="A proxy's host. HTTP_PROXY and its like in the environment do not count.")
     http_proxy_port: int = setting(3128, ge=1, le=65535, doc="A proxy's port.")
     http_proxy_user: str = setting("none", doc="A proxy's user.")

@@ -26,7 +26,7 @@ from .values import setting_text
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
 ALIASES = {"serverport": "masterport"}
 PACKAGE_MODULES = "/usr/share/puppet/modules:/opt/puppetlabs/puppet/modules"
-"""Where Debian's packages and those of Puppet's makers have modules, among them the types that left Puppet: cron, host, mount."""
+"""The folders of modules in Debian's and Puppet's packages, among them the types that left Puppet: cron, host, mount."""
 
 
 @dataclass(frozen=True, slots=True)
