@@ -1,1 +1,1 @@
-"""The bodies of requests, and responses; whether a client has the current response already."""
+"""The bodies of requests; responses, and conditional requests."""
