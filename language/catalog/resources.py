@@ -25,7 +25,7 @@ INHERITED: Final = tuple(name for name in metaparams.METAPARAMETERS if name not 
 """Metaparameters that a container hands down. Source: language reference 13, step 9."""
 
 _TAG = re.compile(r"\w[\w:.-]*\n?\Z")
-"""What can be a tag; for the reference, too, a line break at the end does not count."""
+"""The pattern of tags; as in the reference, a line break at the end does not count."""
 
 
 class ResourceScope(Protocol):

@@ -26,7 +26,7 @@ _OPEN_ENDED: Final = (n.ParenthesizedExpression, n.SelectorExpression, n.IfExpre
 
 
 _ELEMENT_TYPES: Final = {"Array": 1, "Hash": 2}
-"""How many types stand before the sizes."""
+"""The number of types before the sizes."""
 _SIZES: Final = 2
 
 

@@ -23,7 +23,7 @@ UNIT = "__manifest__"
 """The global of generated code that holds its MarkedFile."""
 
 Position: TypeAlias = tuple[int, int, int, int]
-"""Where an instruction's source begins and ends: line and column, line and column; Python counts columns in octets of UTF-8."""
+"""The beginning and end of an instruction's source: line and column, line and column; Python counts columns in octets of UTF-8."""
 
 Mark: TypeAlias = tuple[str, int, int, dict[str, tuple[int, int]]]
 """The label of a construct, its line and column, and line and column of each operand by the operand's name."""

@@ -203,7 +203,7 @@ class Scope:
     """
     Variables of one class, define instance, node, template or lambda, and of top scope.
 
-    It is what functions get as their Context. `next` is where a name is looked up that is not here; `parent`, which
+    It is what functions get as their Context. `next` is the scope in which other names are looked up; `parent`, which
     resource defaults follow, is the scope that declared this one's resource (or that of the inherited class).
     """
 

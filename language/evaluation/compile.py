@@ -105,7 +105,7 @@ def compile_node(compilation: Compilation) -> CatalogBuilder:
         raise _failure(compilation, error) from error
     except RecursionError as error:
         place = place_of(error)
-        hint = f"What nests too deeply, or for ever, goes through {place}." if place is not None else ""
+        hint = f"The deep or endless recursion passes through {place}." if place is not None else ""
         raise _failure(compilation, EvaluationError("stack level too deep", where=FINAL, hint=hint)) from error
     except Jump as jump:
         raise _failure(compilation, stray_jump_error(jump)) from jump

@@ -25,7 +25,7 @@ _GIVEN = frozenset(("facts", "trusted", "server_facts", "environment"))
 MAX_REASONS = 8
 """Different reasons that a compilation records why its catalog would not be the same again."""
 MAX_MARKS = 200
-"""How often the place of such a reason is looked for, which takes some time."""
+"""The most searches for the place of such a reason, each of which takes some time."""
 
 
 @dataclass(frozen=True, slots=True)

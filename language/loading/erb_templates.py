@@ -14,7 +14,7 @@ from ..erb.methods import NAMES
 from ..syntax.source import Source
 
 StoredImpurity = tuple[str, int]
-"""What code in Ruby does that may give something else the next time, and its line."""
+"""The part of Ruby code that may give another result the next time, and its line."""
 TEMPLATE = "__template__"
 """The global of a template's code that is its file."""
 MAX_TEMPLATES = 2000

@@ -38,7 +38,7 @@ class RubyFunctions:
     The functions that modules have in Ruby.
 
     Attributes:
-        further: the files of functions that are not called like their file, which was read for another one; by name.
+        further: the files of functions, by name, that are defined in the file of another function.
     """
 
     def __init__(self, host: CompilerHost, cache: CodeCache) -> None:

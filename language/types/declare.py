@@ -258,7 +258,7 @@ _STRUCTURE: Final[Mapping[str, HashType]] = {
     "constants": HashType(_MEMBER_NAME, ANY),
     "functions": HashType(VariantType([_MEMBER_NAME, StringType(None, "[]")]), NotUndefType()),
 }
-"""What the parts of an Object type's initializer are that have names as keys."""
+"""The types of those parts of an Object type's initializer that have names as keys."""
 
 _TYPE_SET_INITIALIZER: Final = _struct(
     {"pcore_version": STRING},

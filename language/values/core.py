@@ -318,7 +318,7 @@ Guard: TypeAlias = "set[tuple[int, int]] | None"
 """Pairs of (alias, other type) that are being compared: where a recursive alias leads back to itself, the types are taken to fit."""
 
 Expansion: TypeAlias = "frozenset[str] | None"
-"""How aliases are printed: None: by name; else by name and definition, except the aliases whose names are in the set."""
+"""The form of printed aliases: None: by name; else by name and definition, except the aliases whose names are in the set."""
 
 
 class Types(Protocol):

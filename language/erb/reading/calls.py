@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _TYPE_TESTS = frozenset(("is_a?", "kind_of?", "instance_of?"))
 _PLAIN_ARGUMENT = re.compile(rb"""["'@A-Za-z_0-9]|:[A-Za-z_]|\[""")
-"""How an argument without parentheses may begin, so that Ruby cannot read an operator there."""
+"""The allowed beginnings of an argument without parentheses, which Ruby cannot read as an operator."""
 _FUNCTION_NAME = re.compile(r"(?:[a-z_]\w*::)*[a-z_]\w*", re.ASCII)
 _OPERATORS = frozenset(methods.METHODS) - frozenset(name for name in methods.METHODS if name[0].isalpha())
 MAX_PARAMETERS = 8

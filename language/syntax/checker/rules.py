@@ -33,7 +33,7 @@ _VALUES = frozenset(
         n.HashLiteral,
     )
 )
-"""What most values are."""
+"""The kind of most values."""
 _DEFINITIONS = (n.ClassDefinition, n.DefineDefinition, n.NodeDefinition, n.FunctionDefinition, n.TypeAliasDefinition)
 
 
