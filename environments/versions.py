@@ -36,7 +36,7 @@ def deployment_record(folder: Path) -> dict[str, Any]:
 
 
 def check_branch(root: Path, branch: str) -> None:
-    """Raise Conflict when the environment at `root` was deployed from another branch that it has its name of. Blocks, briefly."""
+    """Raise Conflict when the environment at `root` is named after and deployed from another branch. Blocks, briefly."""
     before = deployment_record(root).get("ref")
     if isinstance(before, str) and before != branch and is_named_after(root.name, before) and is_named_after(root.name, branch):
         raise Conflict(

@@ -32,7 +32,7 @@ Resource = Mapping[str, Any]
 Diff = tuple[str, str, dict[str, Any]]
 """The key by which a change is the same on several nodes, a digest of this node's values, and the change as data without nodes."""
 Place = tuple[str, str, str | None]
-"""Where two catalogs differ: kind, subject, parameter."""
+"""The place of a difference: kind, subject, parameter."""
 
 
 @dataclass(frozen=True, slots=True)

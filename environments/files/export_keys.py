@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV  # a worker that seals nothing does without it
 
 REDACTED = "#<Sensitive [value redacted]>"
-"""What everybody reads instead of something Sensitive. No interpolation gives this text."""
+"""The text that replaces a Sensitive for all readers. No interpolation gives this text."""
 REDACTED_TAG = "redacted:"
 """Begins a tag that names a parameter whose value PuppetDB did not get."""
 DEFERRED = "Deferred({'name' => '"
-"""What everybody reads instead of a Deferred begins with this."""
+"""The beginning of the text that replaces a Deferred for all readers."""
 _KEY_BYTES = 64  # of AES-256 in SIV mode
 _HINT = "Copy the key file of the master that sealed it, or run the agent of {} again, so that this master encrypts it again."
 
