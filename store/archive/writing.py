@@ -33,7 +33,7 @@ class ArchiveQuestion:
 
 
 RowSource: TypeAlias = Callable[[ArchiveQuestion], AsyncIterator[Row]]
-"""Who answers such questions, row by row."""
+"""A function that answers such queries, row by row."""
 
 
 class ArchiveWriter:

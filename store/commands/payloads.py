@@ -25,7 +25,7 @@ from .fields import Fields
 from .report_payloads import parse_report
 
 Coding = Literal["identity", "gzip", "packed"]
-"""How the bytes of a payload are coded; `packed` is a packed catalog, as a master sends it to its own store."""
+"""The coding of a payload's bytes; `packed` is a packed catalog, as a master sends it to its own store."""
 
 PACKED_COMMAND = "replace catalog"
 """The command whose payload may be packed."""

@@ -45,7 +45,7 @@ _UNAVAILABLE_SQLITE = {
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_NOTADB,
 }
-"""What is wrong with the file or the disk, never with the statement."""
+"""Errors of the file or the disk, never of the statement."""
 
 _UNAVAILABLE_POSTGRESQL = ("08", "28", "3D", "40", "53", "55P03", "57P", "58", "25006", "XX00")
 """Beginnings of states: connection, login, no such database, ended transaction, resources, lock, shutdown, system, standby, damage."""

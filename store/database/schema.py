@@ -19,7 +19,7 @@ HEAD = max(path.name.partition("_")[0] for path in _SCRIPTS.glob("versions/[0-9]
 """The newest script in `migrations/versions`: what `tables.py` says."""
 
 _LOCK = 0x62756E72616B75
-"""A number for PostgreSQL's advisory lock, which nobody else uses."""
+"""A number for PostgreSQL's advisory lock, which no other program uses."""
 
 _VERSION = Table("alembic_version", MetaData(), Column("version_num", Text))
 

@@ -42,7 +42,7 @@ _FORMS: dict[str, Callable[[datetime], str]] = {
     "US": lambda time: f"{time.microsecond:06}",
     "J": lambda time: str(time.toordinal() + 1721425),
 }
-"""What each pattern stands for. Times are in UTC and after Christ, so those of eras and zones are not known."""
+"""The meaning of each pattern. Times are in UTC and after Christ, so those of eras and zones are not known."""
 
 _PATTERN = re.compile(
     r'"[^"]*"|Month|MONTH|month|Mon|MON|mon|Day|DAY|day|Dy|DY|dy|'

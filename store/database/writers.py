@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import psycopg
 
 _IN_USE = 0x62756E72616B76
-"""The number of PostgreSQL's advisory lock, which nobody else uses."""
+"""The number of PostgreSQL's advisory lock, which no other program uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class DatabaseLimits:
     write_timeout: float = 120
     """For one statement that writes, on PostgreSQL."""
     attempts: int = 5
-    """How often a transaction that writes is tried which PostgreSQL ends for a deadlock."""
+    """The most attempts of a writing transaction that PostgreSQL ends because of a deadlock."""
 
 
 def parse_address(url: str) -> URL:

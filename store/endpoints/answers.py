@@ -61,7 +61,7 @@ def text_response(status: int, text: str) -> Response:
 
 
 def error_response(status: int, message: str) -> Response:
-    """Return a response with an error in the form of PuppetDB's commands and of things that are not known."""
+    """Return a response with an error in the form of PuppetDB's answers to commands and to requests for unknown things."""
     return json_response({"error": message}, status)
 
 

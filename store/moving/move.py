@@ -26,7 +26,7 @@ from .databases import MovingDatabase, check_exists, check_source, only_user, pr
 from .rows import StoredRow, StoredTable, TableDigest, size_of
 
 MoveProgress = Callable[[str, int, int], None]
-"""Is told what is under way, how many rows of it are done, and of how many."""
+"""Is called with the current step, the number of finished rows, and of all rows."""
 
 
 @dataclass(frozen=True, slots=True)

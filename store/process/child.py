@@ -22,7 +22,7 @@ from shared.settings import MasterSettings
 from .service import StopRequest, exit_code, serve
 
 READY = b"ready\n"
-"""What the store prints once it listens."""
+"""The store's output once it listens."""
 
 MAX_SETTINGS = 1024 * 1024  # bytes
 THREADS = 8

@@ -32,8 +32,8 @@ TASK_FAILED = 70  # EX_SOFTWARE of sysexits.h
 
 _YOUNG_OBJECTS = 50_000
 """
-After so many new objects garbage is looked for. A catalog makes thousands that live until it is stored, and looking at them again and
-again took a tenth of its time; nobody minds when the event loop waits for some milliseconds.
+The collector runs after this many new objects. A catalog makes thousands that live until it is stored, and looking at them again and
+again took a tenth of its time; the event loop may wait for some milliseconds.
 """
 
 

@@ -24,7 +24,7 @@ _LIMITS_OF_SQLITE = {
     "Expression tree is too large": "has too many alternatives",
     "too many SQL variables": "has too many values",
 }
-"""What exceeds a limit of SQLite's, by the beginning of its error."""
+"""The texts for exceeded limits of SQLite, by the beginning of its error."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,9 +60,9 @@ class QueryLimits:
     rows: int = 0
     """Rows of an answer; 0 for any number."""
     subqueries: bool = True
-    """Whether a query may ask other entities as well."""
+    """True: a query may also use other entities."""
     depth: int = 100
-    """How deeply the lists of a query may be nested."""
+    """The deepest nesting of a query's lists."""
     terms: int = 1000
     """Comparisons and other criteria in a query. Alternatives for one field (`or` of `=`) count as one."""
     values: int = 100_000

@@ -55,16 +55,16 @@ class ProcessorLimits:
 
 
 _SUSPICIOUS = 3
-"""When so many commands in a row cannot be stored, the fault may be the database's rather than theirs."""
+"""After this many failed commands in a row, the fault may be the database's rather than theirs."""
 
 _PROBES = 3
-"""How many commands find the database away before the others wait for the next pass."""
+"""The number of commands that may find the database unavailable before the others wait for the next pass."""
 
 _BATCHES_IN_MEMORY = 4
 """The bytes of payloads that wait in memory while nothing can be stored, in batches."""
 
 _WHOLE_BATCHES = 3
-"""How often the database may be unavailable before the commands of a batch are tried one by one."""
+"""The number of outages after which the commands of a batch are tried one by one."""
 
 
 @dataclass(frozen=True, slots=True)

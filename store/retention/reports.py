@@ -39,7 +39,7 @@ def delete_report_batch(connection: Connection, before: int) -> int:
 
 
 def with_few_events(connection: Connection, ids: Sequence[int]) -> list[int]:
-    """Return the first of some reports, at least one, that have few events together: commands wait as long as these are deleted."""
+    """Return the first reports, at least one, that together have few events: pending commands are delayed while these are deleted."""
     counts = select(events.c.report_id, func.count()).where(events.c.report_id.in_(ids)).group_by(events.c.report_id)
     events_of: dict[int, int] = dict(map(tuple, connection.execute(counts)))
     total, few = 0, list[int]()

@@ -56,7 +56,7 @@ class NodeState:
     inputs: ReplaceCatalogInputs | None = None
     reports: list[tuple[StoreReport, int]] = field(default_factory=list)
     is_changed: bool = False
-    """Whether the row of the node itself is to be written."""
+    """True: the row of the node itself must be written."""
 
     def take(self, received: ReceivedCommand) -> None:
         """Take the next command into account."""

@@ -22,7 +22,7 @@ from .nodes import StartAgain
 _MAX_NAMES = 10_000
 
 MAX_NEW = 5_000
-"""Shared rows of a kind that SQLite inserts in one transaction. Until something refers to them nobody minds them."""
+"""Shared rows of a kind that SQLite inserts in one transaction. They have no effect until another row refers to them."""
 
 Package = tuple[str, str, str]
 

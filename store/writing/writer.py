@@ -30,7 +30,7 @@ class _LargeCommand:
     received: ReceivedCommand
     slices: Generator[None, Connection, None]
     is_whole: bool = True
-    """Whether the command is carried out with the last slice; else it begins anew, without what it lacked."""
+    """True: the last slice completes the command; otherwise it starts again, with the missing rows in place."""
 
 
 class DatabaseWriter:

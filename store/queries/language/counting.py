@@ -16,7 +16,7 @@ Count = Literal["failures", "skips", "successes", "noops"]
 Subject = Literal["certname", "resource", "containing_class"]
 
 COUNTS: Mapping[Count, str] = {"failures": "failure", "skips": "skipped", "successes": "success", "noops": "noop"}
-"""What is counted, with the status of the events."""
+"""The counts, each with the status of its events."""
 
 SUBJECTS: Mapping[Subject, Mapping[str, str]] = {
     "certname": {"title": "certname"},

@@ -50,7 +50,7 @@ class ParameterValue:
 
 
 Place: TypeAlias = Field | Dotted | FactValue | ParameterValue
-"""Where the value of a criterion comes from."""
+"""The source of a criterion's value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class PathMatch:
     field: Field
     parts: tuple[str | int, ...]
     is_whole: bool
-    """Whether a regular expression must match a whole element."""
+    """True: a regular expression must match a whole element."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class ColumnFunction:
     field: Field | Dotted | None = None
     format: str | None = None
     is_empty: bool = False
-    """Whether the function counts something that is nowhere."""
+    """True: the function counts a field that no row has."""
 
     @property
     def is_aggregate(self) -> bool:

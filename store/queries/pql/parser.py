@@ -47,7 +47,7 @@ _WORDS = {
     "BOOLEAN": "true, false",
     "$END": "the end of the query",
 }
-"""How a message calls a terminal of the grammar; one that another implies has no word. Any other terminal is called by its sign."""
+"""The names of the grammar's terminals in messages; one that another implies has none. Any other terminal is named by its sign."""
 
 
 _MAX_LENGTH = 2**20

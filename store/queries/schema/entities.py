@@ -25,9 +25,9 @@ class Entity:
     order: tuple[str, ...] = ()
     """The fields that its rows are sorted by where a query does not say so."""
     has_node: bool = True
-    """Whether each row belongs to a node."""
+    """True: each row belongs to a node."""
     has_report_type: bool = False
-    """Whether only agents' reports are shown unless a query mentions the type."""
+    """True: only agents' reports are shown unless a query mentions the type."""
 
     def field(self, name: str) -> Field | None:
         """Return the field of that name, or None."""
@@ -65,7 +65,7 @@ def _member(name: str, kind: Kind, collection: str, key: str, segment: str | Non
 _LATEST_REPORT = Field("latest_report?", Kind.LATEST_REPORT, is_projectable=False)
 
 EXPIRATION_FIELDS = (Field("expires_facts", Kind.BOOLEAN), Field("expires_facts_updated", Kind.TIME))
-"""What nodes have in addition where a question asks for it."""
+"""The fields that nodes have in addition when a query parameter requests them."""
 
 _ENTITIES = (
     Entity(

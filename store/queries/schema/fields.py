@@ -29,7 +29,7 @@ class Kind(Enum):
     DOCUMENT = auto()
     """An object that dotted fields look into."""
     LATEST_REPORT = auto()
-    """Whether something belongs to the latest report of its node."""
+    """True for a row of its node's latest report."""
     ROWS = auto()
     """A list or an object that is made of other rows; it is only shown."""
     PACKED = auto()
@@ -56,4 +56,4 @@ class Field:
     is_nullable: bool = True
     link: MemberLink | None = None
     has_dotted: bool = False
-    """Whether dotted names may lead into its value."""
+    """True: dotted names may lead into its value."""
