@@ -11,7 +11,7 @@ from shared.errors import Denied
 
 SECONDS = 0.02  # of processor time; matching a path takes thousandths of that
 ATTEMPTS = 3
-"""How often a match is tried: the time is that of all threads of the process, and another one may have spent it."""
+"""The most attempts of a match: the time is that of all threads of the process, and another one may have spent it."""
 Invalid = regex.error
 
 

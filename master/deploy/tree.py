@@ -1,4 +1,4 @@
-"""The tree of a version's files: a digest of all of it, and its way to the disk."""
+"""The tree of a version's files: its digest, and flushing it to the disk."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Answered from memory; compiled because no earlier catalog of the node is there, 
 it read of the node (facts, classification), data or templates, what a PuppetDB answered.
 """
 LAST = 1000
-"""How many catalogs `CatalogOrigins.last` tells of."""
+"""The number of catalogs in `CatalogOrigins.last`."""
 MAX_REASONS = 50
 """Different reasons that are counted; further ones are counted together."""
 OTHERS = ("", "others")

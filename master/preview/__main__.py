@@ -11,7 +11,7 @@ import sys
 from shared.process.daemon import give_way
 
 NICENESS = 10
-"""How far below agents' catalogs the priority of these processes is."""
+"""The difference between the priority of these processes and that of the processes for agents' catalogs."""
 
 if __name__ == "__main__":
     os.setsid()

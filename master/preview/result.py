@@ -14,7 +14,7 @@ FORMAT = 1
 STATES = ("unaffected", "unchanged", "changed", "failed", "fixed")
 MESSAGE_STATES = ("new", "old", "fixed")
 Finding = tuple[str, str | None, int | None, str]
-"""What is wrong with a file: message, file, line, hint."""
+"""A fault in a file: message, file, line, hint."""
 MAX_DETAILED = 20_000
 """Changes with their values; those that are found later have none, so that the memory of a preview is bounded."""
 
