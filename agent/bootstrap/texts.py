@@ -27,7 +27,7 @@ def mismatch(certificate: x509.Certificate, layout: SslDir, server: str) -> Cert
         "The certificate retrieved from the master does not match the agent's private key.\n"
         f"Certificate fingerprint: {fingerprints.fingerprint(certificate)}\n"
         f"Most often this host lost its key, or another host has been given the name {name}.\n"
-        "To start anew with a certificate of its own:\n"
+        "To start again with a certificate of its own:\n"
         f"  on the master:  puppet cert clean {name}        (Puppet 6 and later: puppetserver ca clean --certname {name})\n"
         f"  on this agent:  find {layout.root} -name {name}.pem -delete\n"
         f"and then run the agent again: puppet agent -t --server {server}"

@@ -87,7 +87,7 @@ def _mark_stanza(text: str, start: re.Pattern[str], bare: Any) -> list[tuple[str
 
 
 def enabled_text(text: str, version: tuple[int, ...]) -> str:
-    """Return a job's file of the time before overrides, changed so that it starts by itself."""
+    """Return a job's file, for releases without override files, changed so that the job starts at boot."""
     text = _MANUAL.sub("", text)
     if starts_at_boot(text, manual=version >= MANUAL_SINCE):
         return text
