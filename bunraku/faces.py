@@ -118,5 +118,5 @@ def unknown_action(face: str, action: str, actions: Iterable[str]) -> ConfigErro
 
 
 def render(value: object, yaml: bool) -> str:
-    """Return plain data for a person or a script to read: YAML or JSON, without the last line's end."""
+    """Return plain data for a person or a script to read: YAML or JSON, without the last newline."""
     return (plainyaml.dumps(value) if yaml else plainjson.dumps_pretty(value)).decode().rstrip("\n")

@@ -29,7 +29,7 @@ class CertificateOptions(puppet_cert.CertOptions):
 
 
 _LOCAL = {"list": "list", "sign": "sign", "generate": "generate", "destroy": "clean"}
-"""What an action is to a CA on this host."""
+"""The name of each action at a CA on this host."""
 
 
 @CommandSpec(

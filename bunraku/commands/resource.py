@@ -64,7 +64,7 @@ class PrintedResource:
     attributes: Mapping[str, Any]
 
     def manifest(self) -> str:
-        """In Puppet's language, arrows aligned."""
+        """Return the resource in Puppet's language, with aligned arrows."""
         width = max(map(len, self.attributes), default=0)
         lines = [f"  {name:<{width}} => {displayed(value)},\n" for name, value in self.attributes.items()]
         return f"{self.type} {{ {displayed(self.title)}:\n{''.join(lines)}}}"

@@ -207,4 +207,4 @@ async def ask_status(servers: StoreServers) -> tuple[str, bytes]:
 
 
 ACTIONS: Mapping[str, Callable[[StoreFaceOptions, StoreServers], int]] = {"export": export, "import": import_file, "status": print_status}
-"""What each action does with the servers that it may ask; it returns the exit code."""
+"""The function of each action, which gets the servers and returns the exit code."""

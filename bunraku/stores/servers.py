@@ -17,7 +17,7 @@ from .access import StoreServers, checked_url
 from .options import StoreFaceOptions
 
 CLIENT_TOOLS = (Path("~/.puppetlabs/client-tools/puppetdb.conf"), Path("/etc/puppetlabs/client-tools/puppetdb.conf"))
-"""Where the client tools of Puppet keep their configuration, in JSON; the first that exists counts."""
+"""The paths of the configuration of Puppet's client tools, in JSON; the first that exists counts."""
 
 
 def servers_of(options: StoreFaceOptions, flags: Mapping[str, Any]) -> StoreServers:
