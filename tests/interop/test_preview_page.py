@@ -91,7 +91,7 @@ LOOKS = {
         click=(FIRST, ".nodes button", "details.entry details.entry:last-of-type > summary"),
     ),
     "unaffected-node": Look(
-        ("All that its catalog depends on is the same on both sides.",), fill={"#search": "web1999"}, click=("[data-view=nodes]",)
+        ("The change cannot affect its catalog.",), fill={"#search": "web1999"}, click=("[data-view=nodes]",)
     ),
     "failed-node": Look(
         ("1 of 2,000 nodes", "failed web0700", "Could not find class ::ntp::server"),
