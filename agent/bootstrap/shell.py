@@ -132,7 +132,6 @@ class Bootstrap:
         try:
             self.site = await self.locate()
         except PeerError as err:
-            # With a certificate, nothing that is missing here stops a run: refreshing can wait for the CA.
             unrefreshed = replace(state, ca_stale=False, crl_stale=False, renewal_due=False)
             if next_step(unrefreshed) is not BootstrapStep.DONE:
                 raise
@@ -143,7 +142,6 @@ class Bootstrap:
     def _state_on_disk(self) -> BootstrapState:
         layout, options = self.layout, self.options
         key, certificate, authorities = layout.key(), layout.certificate(), layout.authorities()
-        # A new key would not fit the certificate, and only an administrator can remove that.
         if certificate is not None and key is None:
             raise texts.key_lost(layout)
         if certificate is not None and key is not None and not keys.belongs(key, certificate.public_key()):
@@ -214,7 +212,6 @@ class Bootstrap:
     async def _server(self) -> Server:
         """Return the CA's server, over connections that are verified with the CA's certificate on disk."""
         if self._client is None:
-            # 3.x gives its CRL only to clients with a certificate.
             certificate_needed = self.dialects.get(self.site) is LEGACY and await asyncio.to_thread(self.layout.hostcert.exists)
             self._client = self.connect(await asyncio.to_thread(self._verifier, with_certificate=certificate_needed))
         return Server(self.site, self._client, self.dialects, lambda: self.options.environment)
@@ -256,11 +253,9 @@ class Bootstrap:
             verify.verify_bundle(authorities)
         except (BadData, TooLarge, PeerNotTrusted) as err:
             raise PeerNotTrusted(f"Could not download CA certificate: {err.message}", hint=err.hint) from err
-        # Over the bytes as they came, as Puppet computes it.
         digest = fingerprints.of_bundle(answer.body)
         pinned = self.options.ca_fingerprint
         if pinned:
-            # `puppet cert fingerprint ca` prints this one, which people will paste.
             expected_fingerprint = fingerprints.fingerprint(authorities[0]) if len(authorities) == 1 else ""
             if not fingerprints.matches(pinned, digest) and not (
                 expected_fingerprint and fingerprints.matches(pinned, expected_fingerprint)
@@ -322,7 +317,6 @@ class Bootstrap:
                 await asyncio.to_thread(save, answer.body)
             elif answer.status != 304:
                 raise PeerAnswered(f"{answer.status}: {one_line(answer)}", code=answer.status)
-            # The file's time is that of the last refresh, also when nothing has changed.
             await asyncio.to_thread(os.utime, path)
         except (PeerError, BadData, TooLarge) as err:
             log.warning("Could not refresh the %s, keeping the old one: %s", what, err.message)
