@@ -82,6 +82,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
             if resource.source:
                 metadata = await metadata_of(resource, self.context.sources, self.context.inlined, self.context.environment)
                 adopt_metadata(resource, metadata, root=self.root)
+        # One thread for all of them: handing each to a thread takes longer than looking at a file.
         self._inspected_ahead = await asyncio.to_thread(inspect_paths, readable)
 
     def _can_read_ahead(self, resource: File) -> bool:
@@ -142,6 +143,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
             resource.log(resource.loglevel, "[diff redacted]", attribute)
             return
         self._release_spooled()
+        # diff would hold both files in memory.
         if await asyncio.to_thread(too_large, resource.path):
             resource.log(resource.loglevel, f"\n{TOO_LARGE}", attribute)
             return
@@ -155,6 +157,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         except (OSError, PuppetError) as err:
             resource.log("warning", f"Could not show the difference: {_error_text(err)}", attribute)
         finally:
+            # The content has been fetched for the diff; writing it must not fetch it again.
             if spooled.complete and spooled.size and not resource.simulated:
                 self._spooled = (resource, spooled)
             else:
@@ -261,9 +264,12 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         kind = await asyncio.to_thread(_kind_at, resource.path)
         if kind is None:
             return
+        # Before the back-up, which would copy what is mounted there.
         if kind == "directory" and desired != "directory" and resource.force:
             await asyncio.to_thread(refuse_mounts, resource.path)
+        # In every case before anything is removed: a failing back-up fails the resource and keeps the file.
         await back_up(resource, self.context.buckets, lambda level, text: self.context.log.log(level, text))
+        # A rename replaces a file of the same kind atomically; removing it first would leave a gap.
         if kind == desired and desired != "link":
             return
         if kind == "directory":
@@ -298,6 +304,7 @@ class PosixFile(Provider[File], type=File, name="posix", features=("manages_syml
         try:
             async for block in self._content(resource):
                 await asyncio.to_thread(replacement.write, block)
+            # Before the rename: a transfer that was cut off must not replace the good file.
             self._verify(resource, Checksum(algorithm, replacement.sum()))
             if resource.validate_cmd and (resource.source or resource.actual_content is not None):
                 await self._validate(resource, replacement.temporary)
@@ -433,10 +440,12 @@ def _remove_at(path: str) -> None:
 def _create_directory(path: str, rights: Rights, bits: int | None) -> None:
     """Create a directory, private until its owner and mode are set; without `bits` 0755 and the folder's own set-group-id."""
     with open_entry(path) as entry:
+        # Closed until owner and mode are set.
         os.mkdir(entry.name, 0o700, dir_fd=entry.folder)
         fd = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=entry.folder)
         try:
             info = os.fstat(fd)
+            # Somebody who may write to the parent could have swapped the new directory for another one.
             if info.st_uid != os.geteuid():
                 raise FileExistsError(errno.EEXIST, "was replaced while it was made", path)
             if (rights.uid, rights.gid) != (-1, -1):

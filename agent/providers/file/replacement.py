@@ -110,6 +110,7 @@ class Replacement:
     def commit(self) -> None:
         """Move the file to its final path, surviving a power loss; IsADirectoryError when a directory is there."""
         with self._lock:
+            # Set-id bits last: chown clears them, and half a program must not run as its owner.
             os.fchmod(self._fd, self.rights.mode & 0o7777)
             os.fsync(self._fd)
             failpoint("file.written")
@@ -120,6 +121,7 @@ class Replacement:
                 os.rename(self._name, self.entry.name, src_dir_fd=self._folder.folder, dst_dir_fd=self.entry.folder)
                 self._renamed = True
             except OSError as err:
+                # A staging location may be on another file system, where no rename reaches.
                 if err.errno != errno.EXDEV:
                     raise
                 self._move_across()
