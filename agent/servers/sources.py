@@ -193,7 +193,7 @@ def _can_be_made(source: str, entry: FileMetadata) -> bool:
     name = entry.relative_path or "."
     if can_be_served(name):
         return True
-    log.warning("%s lists a file whose name cannot be asked for: %s", source, quoted_for_log(name, 200))
+    log.warning("%s lists a file whose name cannot be requested: %s", source, quoted_for_log(name, 200))
     return False
 
 
