@@ -129,6 +129,7 @@ class Forge:
                 shown = for_console(f"{name_of('name')}-{name_of('version')}: {err}")
                 self._warn(f"Cannot consider release {shown}")
                 continue
+            # The search of some mirrors matches parts of names.
             if release.name == name:
                 releases.append(release)
         return releases
@@ -147,6 +148,7 @@ class Forge:
             ChecksumMismatch: it is not the archive that the release names, or the release names none. Others as `releases`.
         """
         algorithm, expected = next(((make, release.sums[name]) for name, make in _SUMS if name in release.sums), (None, ""))
+        # Without any sum a mirror could deliver anything; Puppet refuses it, too.
         if algorithm is None:
             raise ChecksumMismatch("Forge module is missing SHA256 and MD5 checksums")
         total = algorithm(usedforsecurity=False)
@@ -188,6 +190,7 @@ class Forge:
                 raise TooLarge(f"{self.shown_url} lists more than {self._limits.releases} results", hint="See module_releases.")
             for entry in entries:
                 yield entry
+            # A page that leads back, or to another server, must neither loop nor get our authorization.
             if following is not None and (not isinstance(following, str) or not following.startswith("/") or following in pages):
                 raise BadData(f"{self.shown_url} names a next page that is none: {quoted_for_log(str(following))}")
             target = quote(following, safe="/?&=%+:,;@!$'()*~") if following and entries else ""
@@ -273,6 +276,7 @@ def forge_of(settings: AgentSettings, warn: Callable[[str], None] = lambda text:
         source=settings.sourceaddress,
     )
     limits = ForgeLimits(settings.module_answer, settings.module_releases, settings.module_archive_size, settings.module_download_timeout)
+    # The authorization is for the configured Forge only; a Puppetfile may name another one.
     is_other = url not in ("", settings.module_repository)
     return Forge(
         url or settings.module_repository,

@@ -42,6 +42,7 @@ class ModulePlacement:
     def room(self, folder: Path) -> Path:
         """Return a folder of the same file system, which only this account may enter. Blocks."""
         if folder not in self._staging:
+            # On the same file system as the target, so that the last step is a rename. Puppet ignores folders with a dot.
             staging = folder / f".modules.{secrets.token_hex(8)}.tmp"
             try:
                 staging.mkdir(mode=0o700)
@@ -62,6 +63,7 @@ class ModulePlacement:
         roots = [path.parent for path in room.rglob("metadata.json") if path.is_file()]
         if not roots:
             raise BadData("No valid metadata.json found!", hint=f"{archive.name} holds no module.")
+        # The outermost one: fixtures of tests bring further metadata.json files.
         root = min(roots, key=lambda path: (len(str(path)), str(path)))
         if root == room:
             root.chmod(0o755)
@@ -89,6 +91,7 @@ class ModulePlacement:
             for placement in self._placements:
                 if placement.place.is_symlink() or placement.place.exists():
                     placement.place.rename(placement.old)
+                # Before the rename that may fail: the old module has been moved away by now.
                 done.append(placement)
                 placement.ready.rename(placement.place)
         except OSError as err:

@@ -74,6 +74,7 @@ def unpack(archive: Path, folder: Path, limits: ModuleArchiveLimits, *, owner: t
         size = os.fstat(packed.fileno()).st_size
         if size > limits.archive:
             raise TooLarge(f"{archive.name} is larger than {limits.archive} bytes", hint="See module_archive_size.")
+        # Everything is created relative to this descriptor, so that no path can lead out of the folder.
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             _Unpacking(archive.name, packed, size, root, limits, owner).run()
@@ -94,6 +95,7 @@ class _Stream(RawIOBase):
         self.last = b""
 
     def read(self, size: int = -1) -> bytes:
+        # tarfile reads names and extended headers as a whole, whatever length they announce.
         if size < 0 or size > self.budget:
             raise tarfile.ReadError("the description of a member is too long")
         self.last = self._file.read(size)
@@ -129,6 +131,7 @@ class _Unpacking:
         self.root = root
         self.limits = limits
         self.owner = owner
+        # The ratio stops a bomb long before the absolute limit.
         self._most = min(limits.size, max(size * limits.ratio, _RATIO_FROM))
         self._count = 0
         self._stream = _Stream(packed, self._check_size)
@@ -137,6 +140,7 @@ class _Unpacking:
         with tarfile.open(fileobj=self._stream, mode="r:", encoding="utf-8", errors="surrogateescape") as tar:
             while (member := self._next(tar)) is not None:
                 self._write(tar, member)
+        # tarfile ends silently at a damaged header, as if the archive were complete.
         if self._stream.last.strip(b"\0"):
             raise tarfile.ReadError("a header is damaged")
         self._stream.budget = self._most + _CHUNK
@@ -168,6 +172,7 @@ class _Unpacking:
         self._count_one()
         folder = self._folder(parts[:-1])
         try:
+            # O_EXCL refuses a second member of the same name, which could replace a checked one.
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
                 fd = os.open(parts[-1], flags, 0o600, dir_fd=folder)
@@ -176,6 +181,7 @@ class _Unpacking:
             try:
                 self._copy(tar, member, fd)
                 self._own(fd)
+                # Only the executable bit is taken over: an archive must not bring set-id or world-writable files.
                 os.fchmod(fd, 0o755 if member.mode & 0o100 else 0o644)
             finally:
                 os.close(fd)
@@ -208,6 +214,7 @@ class _Unpacking:
             parts = parts_of(member.name)
         except BadName:
             raise self._refused(member, "would be outside of the module") from None
+        # Also in other cases, for file systems that ignore it.
         if ".git" in map(str.casefold, parts):
             raise self._refused(member, "belongs to a Git repository, whose hooks are programs")
         if len(parts) > MAX_DEPTH:
