@@ -75,6 +75,7 @@ class VersionArchive:
         """
         environments = self.root.parent.resolve()
         status = environments.stat()
+        # Another user could swap folders for links while root gives them away.
         if status.st_uid not in (0, uid) or status.st_mode & stat.S_IWOTH:
             return  # `locked` says what is wrong with it
         is_untouched = is_as_made(self.root)
