@@ -81,10 +81,10 @@ class OwnStoreClient(PuppetDbClient):
         return await asyncio.to_thread(plainjson.dumps, [row | {"sealed": sealed.get(row["resource"], {})} for row in rows])
 
     def _warn_of_timeout(self, server: str, route: str) -> None:
-        log.warning("The master's own store gave no answer within %g seconds", self.configuration.server_url_timeout)
+        log.warning("The master's own store did not answer within %g seconds", self.configuration.server_url_timeout)
 
     def _warn_of_connection(self, server: str, route: str, reason: str) -> None:
-        log.warning("The master's own store cannot be asked: %s", reason)
+        log.warning("The master's own store cannot be reached: %s", reason)
 
     def _warn_of_answer(self, answer: PuppetDbAnswer, route: str) -> None:
         log.warning("The master's own store refuses a request: %s", answer.problem)
