@@ -23,6 +23,7 @@ async def start_program(*argv: str, **options: Any) -> asyncio.subprocess.Proces
     """
     starting = asyncio.ensure_future(asyncio.create_subprocess_exec(*argv, start_new_session=True, **options))
     try:
+        # Cancelling the start itself could leave a process that nobody knows.
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
         await _end(starting)
@@ -103,6 +104,7 @@ async def run_output(
     assert process.stdout is not None and process.stderr is not None
     try:
         async with asyncio.timeout(timeout), asyncio.TaskGroup() as group:
+            # Feeding and reading at the same time: a program may answer before it has read everything.
             group.create_task(_feed(process, stdin))
             complaint = group.create_task(_bounded(process.stderr, 4096))
             printed = group.create_task(_bounded(process.stdout, most, on_overflow=lambda: kill_group(process.pid)))
@@ -162,6 +164,7 @@ async def _bounded(stream: asyncio.StreamReader, most: int, *, on_overflow: Call
     output = bytearray()
     overflown = False
     while chunk := await stream.read(65536):
+        # Read to the end even after the limit: a full pipe would keep the program from ending.
         if len(output) + len(chunk) <= most and not overflown:
             output += chunk
         elif not overflown:

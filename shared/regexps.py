@@ -76,6 +76,7 @@ class Regexp:
     def _search(self, text: str, start: int) -> Match | None:
         pattern = self._pattern or self.pattern
         try:
+            # A pattern of a module can take exponential time on a fact that a node chooses.
             return pattern.search(text, start, timeout=PATTERN_TIMEOUT.get())
         except TimeoutError:
             raise _overtime(str(self), text) from None

@@ -30,6 +30,7 @@ def check_values(text: bytes) -> None:
         BadData: with the limit.
     """
     most = FREE_VALUES + len(text) // BYTES_A_VALUE
+    # The cheap count of three bytes rules out nearly all texts; only then are strings told apart.
     if len(text) > most and sum(map(text.count, _BEFORE_VALUES)) >= most and _count_values(text, most) > most:
         limit = f"{FREE_VALUES} and one more for each {BYTES_A_VALUE} bytes"
         raise BadData(f"JSON of {len(text)} bytes may have {most} values ({limit}), and this has more")
@@ -38,6 +39,7 @@ def check_values(text: bytes) -> None:
 def _count_values(text: bytes, most: int) -> int:
     """Return how many values a JSON text has, lists and objects twice; any number above `most` as soon as it is certain."""
     if b"\\" in text:
+        # Escaped quotes do not end a string.
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     count, inside = 1, 0
     for start in range(0, len(text), _WINDOW):
@@ -51,6 +53,7 @@ def _count_values(text: bytes, most: int) -> int:
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
+    # Parsers disagree on which of two equal keys counts; a check by one must not differ from the use by another.
     if len(members) != len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:
@@ -138,6 +141,7 @@ def _read_canonical(body: bytes) -> Any:
         return _OTHER
     try:
         data = orjson.loads(body)
+        # Only a text that comes back identical had no repeated keys and no number that was changed.
         return data if orjson.dumps(data) == body else _OTHER
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         return _OTHER
@@ -148,6 +152,7 @@ def _loaded(text: str, errors: str) -> Any:
         halves = _HALF.search(text)
         has_octets = halves or (not text.isascii() and _OCTET.search(text))
         data = (_OCTETS_DECODER if has_octets else _DECODER).decode(text)
+        # A surrogate without its partner cannot be written as UTF-8 anywhere later.
         if halves:
             json.dumps(data, ensure_ascii=False).encode("utf-8", errors)
         return data

@@ -28,6 +28,7 @@ def read(body: bytes | str, aliases: bool, first: bool, scalars: Scalars) -> Any
         text = body.decode("utf-8") if isinstance(body, bytes) else body
     except UnicodeDecodeError as err:
         raise BadData(f"Not YAML: {octet_place(err)}") from err
+    # Counted before libyaml sees the text, which takes quadratic time for them.
     for number, _ in enumerate(_TAG_DIRECTIVE.finditer(text)):
         if number >= MAX_TAG_DIRECTIVES:
             raise BadData(f"YAML with more than {MAX_TAG_DIRECTIVES} %TAG directives")
@@ -173,6 +174,7 @@ class _Document:
         target = self.anchors[event.anchor]
         if target is None:
             raise ScalarError("A YAML alias stands inside what it names")
+        # An alias counts as much as what it repeats: nine nested ones would otherwise expand to a billion values.
         self.nodes += target.nodes
         self.characters += target.characters
         if self.nodes > MAX_NODES:
@@ -206,6 +208,7 @@ def _merge(target: dict[Any, Any], value: Any, *, alias: bool) -> None:
     if isinstance(value, dict):
         target.update(value)
     elif isinstance(value, list) and not alias and all(isinstance(part, dict) for part in value):
+        # Of several merged maps the earlier ones win, as YAML's merge key defines.
         for part in reversed(value):
             target.update(part)
     else:

@@ -73,6 +73,7 @@ async def collect_garbage_forever(deserted: Callable[[], bool], idle: Callable[[
         used = used or not alone
         if (alone and used and seconds >= _SOON) or (seconds >= _NOW_AND_THEN and idle()) or seconds >= _AT_LAST:
             gc.collect()
+            # The collection has freed blocks in the middle of the heap, which glibc returns only when asked.
             trim(0)
             used, seconds = False, 0
 

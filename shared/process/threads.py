@@ -33,6 +33,7 @@ class PacedThreads(ThreadPoolExecutor):
 
     def _paced(self, fn: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]) -> T:
         try:
+            # A loop that stands still must not stop the threads for ever, for instance while the process ends.
             self._permits.get(timeout=_STUCK)
         except queue.Empty:
             return fn(*args, **kwargs)
