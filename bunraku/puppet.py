@@ -33,7 +33,7 @@ SEE_HELP = "See 'puppet help' for help on available puppet subcommands"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `puppet SUBCOMMAND …`; the exit code."""
+    """Run `puppet SUBCOMMAND …` and return the exit code."""
     code = 0
     try:
         code = dispatch(list(sys.argv[1:] if argv is None else argv))

@@ -50,7 +50,7 @@ def _for_the_master(settings: MasterSettings) -> None:
 
 
 def run_on_ca(spec: CommandSpec[Any], command: Callable[..., int], argv: Sequence[str]) -> int:
-    """Run a command with the CA of this host; the exit code."""
+    """Run a command with the CA of this host; return the exit code."""
     # Left are the names of a certificate to make, which are not those of this host's own, and --noop of actions on the CA as a whole.
     without = ["dns_alt_names", *(["noop"] if set(puppet_cert.LIFECYCLE_ACTIONS) & set(argv) else [])]
     flags, arguments = flags_of(argv, MasterSettings, without=without)

@@ -61,7 +61,7 @@ class DbOptions(StoreFaceOptions):
     change to the user, 70 a part that it cannot do without failed again and again.""",
 ).main
 def main(options: DbOptions, flags: dict[str, Any]) -> int:
-    """Run `puppet db …`; the exit code. Without an action the store itself runs."""
+    """Run `puppet db …` and return the exit code. Without an action the store itself runs."""
     if not options.arguments:
         from store.cli import main as run_store
 

@@ -111,7 +111,7 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
 
 
 def _become_deployer(settings: MasterSettings, archives: Sequence[VersionArchive], *, adopt: bool = False) -> None:
-    """Go on as the master's account if we are root, which hands these environments over to it; PuppetError."""
+    """Go on as the master's account if we are root, which hands these environments over to it; raise PuppetError when that fails."""
     if (account := account_of(settings)) is None:
         return  # without such an account there is no service that root could lock out
     from master.process import take_service_account
@@ -125,7 +125,7 @@ def _become_deployer(settings: MasterSettings, archives: Sequence[VersionArchive
 
 
 def _bring_modules(root: Path, settings: AgentSettings) -> None:
-    """Bring the modules of the Puppetfile in a folder; PuppetError."""
+    """Bring the modules of the Puppetfile in a folder; raise PuppetError when that fails."""
     from ..modules.puppetfiles.deployment import install_puppetfile
     from ..modules.puppetfiles.puppetfile import read_puppetfile
 

@@ -84,7 +84,7 @@ def main(options: LookupCommandOptions, flags: dict[str, Any]) -> int:
 
 
 def _answer(options: LookupCommandOptions, compilation: Compilation, merge: Any, explainer: Explainer | None, form: str) -> int:
-    """Look up and print; the exit code."""
+    """Look up, print, and return the exit code."""
     try:
         value = _value(compilation, options, merge, explainer)
     except NotFoundInData:

@@ -70,7 +70,7 @@ COMMAND = CommandSpec(
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run `puppet module …`; the exit code."""
+    """Run `puppet module …` and return the exit code."""
     options, flags = (replace(COMMAND, options=InstallOptions) if "install" in argv else COMMAND).parse(argv)
     if options.help:
         print(COMMAND.help())

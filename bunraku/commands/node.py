@@ -102,7 +102,7 @@ def print_submission(name: str, uuid: str) -> None:
 
 
 async def deactivate(names: Sequence[str], client: PuppetDbClient, on_submission: Callable[[str, str], None] = print_submission) -> int:
-    """Deactivate nodes in a PuppetDB; the exit code. The first that fails ends it: SubmissionFailed."""
+    """Deactivate nodes in a PuppetDB and return the exit code; raise SubmissionFailed at the first that fails."""
     nodes, code = PuppetDbNodes(client), 0
     for name in names:
         uuid = await nodes.destroy(Request(name))

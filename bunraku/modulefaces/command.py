@@ -39,7 +39,7 @@ class FaceCommand:
         self.spec = replace(face_spec(face), call=self.run)
 
     def run(self, argv: Sequence[str]) -> int:
-        """Run `puppet FACE …`; the exit code. ConfigError: the command line is wrong. PuppetError: the action failed."""
+        """Run `puppet FACE …` and return the exit code; raise ConfigError for a wrong command line, PuppetError when the action fails."""
         options, flags = self.spec.parse(argv)
         given: Given = {each: value for each in face_options(self.face) if (value := getattr(options, each)) not in (None, ())}
         declaration, words = self.face.declaration, options.arguments
@@ -97,7 +97,7 @@ class FaceCommand:
     async def _called(
         self, action: FaceAction[..., Any], call: FaceCall, settings: AgentSettings, own: Mapping[str, Any], flags: dict[str, Any]
     ) -> int:
-        """Run hooks and action, print the result; the exit code."""
+        """Run hooks and action, print the result, and return the exit code."""
         from .services import Services  # all that a master keeps and a server answers, which many faces do not ask
 
         async with AsyncExitStack() as stack:

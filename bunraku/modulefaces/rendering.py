@@ -37,7 +37,7 @@ def plain(value: Any) -> Any:
 
 
 def rendered(value: Any, form: str) -> bytes:
-    """Return a result in one of FORMS; nothing for None. ConfigError: it is not data."""
+    """Return a result in one of FORMS; nothing for None. Raises ConfigError when it is not data."""
     if value is None:
         return b""
     if form == "json":

@@ -63,7 +63,7 @@ class Services:
         raise ConfigError(f"There is no terminus {name} for {indirection}", hint=hint)
 
     async def default_terminus(self, indirection: str) -> str:
-        """Return the name of the terminus that `binding` takes when none is named; ConfigError."""
+        """Return the name of the terminus that `binding` takes without a choice; raise ConfigError for an unknown indirection."""
         return (await asyncio.to_thread(self._local_termini, await asyncio.to_thread(self._indirection, indirection)))[1]
 
     def _indirection(self, name: str) -> Indirection[Any]:

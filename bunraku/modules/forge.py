@@ -296,7 +296,7 @@ def _write(fd: int, block: bytes, path: Path) -> None:
 
 
 def _release(entry: Mapping[str, Any]) -> ForgeRelease:
-    """Return a release as the Forge lists it; BadData."""
+    """Return a release from an entry of the Forge; raise BadData when the entry is not one."""
     metadata = entry.get("metadata")
     if not isinstance(metadata, dict):
         raise BadData("It has no metadata")
@@ -312,7 +312,7 @@ def _release(entry: Mapping[str, Any]) -> ForgeRelease:
 
 
 def _found_module(entry: Mapping[str, Any]) -> FoundModule:
-    """Return a module as the Forge lists it; BadData."""
+    """Return a module from an entry of the Forge; raise BadData when the entry is not one."""
     try:
         current = entry["current_release"]
         name = dashed(f"{entry['owner']['username']}-{entry['name']}")
