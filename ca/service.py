@@ -35,7 +35,7 @@ log = logging.getLogger("puppet.ca")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# The requests that may be pending by default; more names in one call are a mistake.
+# As many requests may be pending by default; more names in one call are a mistake.
 MAX_BULK = 10_000  # names in one sign or clean
 MAX_QUEUED = 1000  # changes that may wait for the writer
 

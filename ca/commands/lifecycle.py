@@ -62,7 +62,7 @@ COMMAND = CommandSpec(
 
 
 def run(argv: Sequence[str], site: CaSite, console: Console) -> int:
-    """Carry out `adopt …` or `rollover …`; the exit code. Errors are raised."""
+    """Carry out `adopt …` or `rollover …` and return the exit code; errors are raised."""
     action, *rest = argv
     options, _ = parse_options(LifecycleOptions, "cert adopt", rest)
     if not site.ca:
