@@ -83,7 +83,7 @@ def is_as_made(root: Path) -> bool:
 
 
 def make_first_environment(codedir: Path) -> Path:
-    """Make `environments/production` with a main manifest that has nothing but a comment; return its folder. Blocks; OSError."""
+    """Make `environments/production` with a main manifest that has nothing but a comment; return its folder. Blocks; raises OSError."""
     root = codedir / "environments" / NAME
     # The environment's own folder comes last: one that exists is complete, and later starts leave it alone.
     staging = root.with_name(STAGING)

@@ -50,7 +50,7 @@ class ExportKeys:
         self.path = path
 
     def create(self) -> None:
-        """Write a new key if there is no file; ConfigError."""
+        """Write a new key if there is no file; raise ConfigError when that fails."""
         folder = self.path.parent
         try:
             if not self.path.exists():

@@ -296,7 +296,7 @@ class RubyHost:
         return None if own is None else own[1]
 
     def block(self, number: int, parameters: int, rest: bool) -> Closure:
-        """Return a lambda that calls a block of Ruby's; `rest`: it takes any number of arguments beyond its `parameters`."""
+        """Return a lambda that calls a Ruby block; `rest`: it takes any number of arguments beyond its `parameters`."""
         scope = self._scopes[-1]
 
         def call(*args: Value) -> Value:
