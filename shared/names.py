@@ -67,7 +67,7 @@ def valid_environment(text: str) -> str:
 
 
 def environment_of_branch(branch: str) -> str:
-    """Return the environment that a branch becomes: `_` for each character that names of environments cannot have; BadName."""
+    """Return the environment that a branch becomes: `_` for each character that names of environments cannot have; raises BadName."""
     return valid_environment(_NOT_IN_ENVIRONMENTS.sub("_", branch))
 
 

@@ -92,7 +92,7 @@ class _Document:
     anchors: dict[str, _Anchored | None] = field(default_factory=dict)  # None while it is open
 
     def take(self, event: Any) -> None:
-        """The next event; BadData."""
+        """Take the next event into the document; raise BadData when it must not be there."""
         kind = type(event)
         try:
             if kind is yaml.ScalarEvent:

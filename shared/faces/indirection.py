@@ -45,7 +45,7 @@ class IndirectionFace(Face):
 
     @property
     def extra_options(self) -> Mapping[str, Option]:
-        """The value of `--extra` as options of a request; ConfigError."""
+        """The value of `--extra` as options of a request; raises ConfigError when it is not an object."""
         if not self.extra:
             return {}
         try:

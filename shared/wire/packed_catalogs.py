@@ -42,7 +42,7 @@ class PackedCatalog:
 
     @classmethod
     def unpack(cls, data: bytes) -> Self:
-        """Return the catalog that `pack` has packed; BadData."""
+        """Return the catalog that `pack` has packed; raise BadData when it is not one."""
         end = _LENGTH.size + (_LENGTH.unpack_from(data)[0] if len(data) >= _LENGTH.size else 0)
         if not _LENGTH.size < end < len(data):
             raise BadData("This is no packed catalog")
