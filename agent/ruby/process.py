@@ -248,7 +248,7 @@ class RubyProcess:
         return entry
 
     def resource(self, number: int) -> RubyResource | None:
-        """Return the resource of a number."""
+        """Return the resource that Ruby knows by this number; None when there is none."""
         return self._resources.get(number)
 
     def numbers(self) -> list[int]:
