@@ -99,7 +99,7 @@ def run(argv: list[str]) -> int:
 
 
 def settings_of(flags: Mapping[str, Any]) -> MasterSettings:
-    """Return the settings of a master that serves; `flags` are those of the command line. ConfigError: one is wrong."""
+    """Return the settings of a master that serves; `flags` are those of the command line. Raises ConfigError when one is wrong."""
     return load(MasterSettings, section="master", flags=flags, application=SERVING_DEFAULTS)
 
 

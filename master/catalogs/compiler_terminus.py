@@ -141,7 +141,7 @@ class CompilerTerminus(Terminus[Catalog]):
         return await self._compile(job, request, checksum)
 
     async def _checksum_for_static(self, request: Request[Catalog], environment: str, pin: str) -> Algorithm | None:
-        """Return the checksum type of a static catalog; None: the catalog is not static. CompileError: agent and master share none."""
+        """Return the checksum type of a static catalog; None when it is not static. Raises CompileError when the sides share none."""
         if self.static is None or not request.flag("static_catalog"):
             return None
         if not await asyncio.to_thread(self.static.is_static, environment, pin):

@@ -244,7 +244,7 @@ class StaticCatalogs:
         return self.environments.read(environment, version=pin).static_catalogs
 
     def make_static(self, text: DeflatedText, environment: str, checksum: Algorithm, client: Client | None, pin: str) -> bytes:
-        """Return a catalog's JSON with the metadata in it. Blocks. CompileError: a source does not exist."""
+        """Return a catalog's JSON with the metadata in it; raise CompileError when a source does not exist. Blocks."""
         catalog = plainjson.loads_trusted(bytes(text))
         if not isinstance(catalog, dict):
             raise BadData("Expected a catalog")

@@ -147,7 +147,7 @@ class VersionArchive:
         return path.name if path.parent == Path(os.path.realpath(self.folder)) else None
 
     def versions(self) -> list[DeployedVersion]:
-        """Return all versions, the one that was deployed first at the beginning. PuppetError: the history cannot be read."""
+        """Return all versions, the one that was deployed first at the beginning; raise PuppetError when the history cannot be read."""
         try:
             names = {path.name for path in self.folder.iterdir() if path.is_dir() and is_code_id(path.name)}
         except FileNotFoundError:

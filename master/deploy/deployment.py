@@ -208,7 +208,7 @@ class Deployments:
         return DeploymentResult(environment, target, before, record.get("commit"), record.get("ref"))
 
     def remove(self, environment: str) -> None:
-        """Remove an environment that was deployed, with all its versions. Blocks; PuppetError."""
+        """Remove an environment that was deployed, with all its versions. Blocks; raises PuppetError."""
         archive = self.archive(environment)
         if not archive.versions():
             raise NotFound(f"puppet deploy has made no version of {environment}", hint="See puppet deploy --list.")
@@ -236,7 +236,7 @@ class Deployments:
         return removed
 
     def refs(self, address: str = "", *, most: float = math.inf) -> tuple[str, set[str]]:
-        """Return the name of the repository, and its branches and tags; it has `most` seconds to answer. Blocks; PuppetError."""
+        """Return the name of the repository, and its branches and tags; it has `most` seconds to answer. Blocks; raises PuppetError."""
         git = Git(min(self.settings.deploy_timeout, most), self.settings.deploy_path)
         repository = Repository.at(address or self.settings.deploy_repository, git)
         return repository.name, repository.refs()

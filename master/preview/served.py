@@ -81,7 +81,7 @@ class PreviewService:
         yield last  # whoever has it may ask for the next preview at once: no process of this one is left
 
     def _sides(self, question: PreviewQuestion) -> Sides:
-        """Return the two environments as they are now. Blocks; NotFound."""
+        """Return the two environments as they are now; raise NotFound when one does not exist. Blocks."""
         before, after = (PreviewSide.of_environment(name, self.environments.root_of(name)) for name in (question.before, question.after))
         return Sides(question.environment, before, after)
 

@@ -60,7 +60,7 @@ def latest_reports(root: Path, names: Iterable[str] = ()) -> Iterator[LatestRepo
 
 
 def newest_report(folder: Path) -> Path | None:
-    """Return the newest report in a node's folder, by its name; None when there is none. Blocks; OSError."""
+    """Return the newest report in a node's folder, by its name; None when there is none. Blocks; raises OSError."""
     newest: tuple[str, int, str] | None = None
     for entry in os.scandir(folder):
         match = _FILE.fullmatch(entry.name)

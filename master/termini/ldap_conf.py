@@ -51,7 +51,7 @@ class LdapTrust:
         return cls(path("TLS_CACERT"), path("TLS_CACERTDIR"), level.lower() not in UNCHECKED, source)
 
     def context(self) -> ssl.SSLContext:
-        """Return a TLS context for LDAP servers. Blocks. ConfigError: the authorities cannot be used."""
+        """Return a TLS context for LDAP servers; raise ConfigError when the authorities cannot be used. Blocks."""
         named = self.authorities is not None or self.folder is not None
         context = webtrust.context(authority=None, system=self.demanded and not named)
         if not self.demanded:
