@@ -46,7 +46,7 @@ class BulkInsert:
         return insert_from_arrays(self._table, self._columns, ignore_existing=self._ignore_existing)
 
     def insert(self, connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
-        """Insert rows, in their order; each has a value for every column but `id`. PayloadRejected: a key is longer than MAX_KEY."""
+        """Insert rows, in their order; each has a value for every column but `id`. Raises PayloadRejected for a key over MAX_KEY."""
         if not rows:
             return
         values = [_values(column, rows) for column in self._columns]
