@@ -70,7 +70,7 @@ def already_installed(wanted: Wanted, has_changes: bool) -> ModuleToolError:
 
 
 def invalid_name(name: str, suggestion: str) -> ModuleToolError:
-    """Return the error for a name that is none of a module; `suggestion` is one that would be."""
+    """Return the error for an invalid name of a module; `suggestion` is one that would be."""
     return Wanted("install", name).could_not(
         f"  The name '{name}' is invalid", f"    Did you mean `puppet module install {suggestion}`?", versions=""
     )

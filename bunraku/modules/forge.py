@@ -192,7 +192,7 @@ class Forge:
                 yield entry
             # A page that leads back, or to another server, must neither loop nor get our authorization.
             if following is not None and (not isinstance(following, str) or not following.startswith("/") or following in pages):
-                raise BadData(f"{self.shown_url} names a next page that is none: {quoted_for_log(str(following))}")
+                raise BadData(f"{self.shown_url} names an invalid next page: {quoted_for_log(str(following))}")
             target = quote(following, safe="/?&=%+:,;@!$'()*~") if following and entries else ""
 
     @asynccontextmanager
@@ -227,7 +227,7 @@ class Forge:
             raise TooLarge(err.message, hint=f"See {setting}, if the Forge is right to send so much.") from err
 
     async def _answered(self, response: aiohttp.ClientResponse, url: str) -> ModuleToolError:
-        """Return the error for a status that is none of success."""
+        """Return the error for a status other than success."""
         lines = [
             "Request to Puppet Forge failed.",
             f"  The server being queried was {without_password(url)}",

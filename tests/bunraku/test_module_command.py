@@ -139,8 +139,8 @@ def test_a_release_of_another_module_than_was_asked_for_is_never_taken(run: Run,
         (b"no JSON", "does not answer as a Forge does"),
         (b"{}", "does not answer as a Forge does"),
         (b'{"pagination": {"next": null}, "results": 7}', "does not answer as a Forge does"),
-        (b'{"pagination": {"next": "http://elsewhere/"}, "results": [{}]}', "names a next page that is none"),
-        (b'{"pagination": {"next": "/v3/releases"}, "results": [{}]}', "names a next page that is none"),
+        (b'{"pagination": {"next": "http://elsewhere/"}, "results": [{}]}', "names an invalid next page"),
+        (b'{"pagination": {"next": "/v3/releases"}, "results": [{}]}', "names an invalid next page"),
     ],
 )
 def test_an_answer_that_makes_no_sense_is_one_clear_error(

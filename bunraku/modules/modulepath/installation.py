@@ -191,7 +191,7 @@ class ModuleInstaller:
         return Candidate(name, version, dependencies, origin=module)
 
     def _version(self, module: InstalledModule) -> SemVer:
-        """Return the version of an installed module, 0.0.0 with a warning when it is none."""
+        """Return the version of an installed module, 0.0.0 with a warning when it is not a version."""
         if module.semantic_version is None:
             self.say(
                 "warning",

@@ -236,9 +236,9 @@ class _Reader:
             if version is not None or len(references) > 1:
                 raise self._error(node, "has more than one version", "Write one of :ref, :tag, :branch and :commit.")
             if not isinstance(url, str) or not _passes(lambda text: check_location(text, ALL_PROTOCOLS), url):
-                raise self._error(node, "has a repository that is none", "Write https://…, ssh://…, user@host:path, file:///… or a path.")
+                raise self._error(node, "has an invalid repository", "Write https://…, ssh://…, user@host:path, file:///… or a path.")
             if isinstance(reference, _Symbol) or not isinstance(reference, str) or (reference and not _passes(check_ref, reference)):
-                raise self._error(node, "has a reference that is none", "Write the name of a branch or tag, or the sum of a commit.")
+                raise self._error(node, "has an invalid reference", "Write the name of a branch or tag, or the sum of a commit.")
             ref_kind = references[0] if references else ""
             module = DeclaredModule(title, "git", line, git=url, ref=reference, ref_kind=ref_kind, install_path=install_path)
         else:
@@ -253,14 +253,14 @@ class _Reader:
         if version is None or (isinstance(version, _Symbol) and version == "latest") or version == "latest":
             return ""
         if not isinstance(version, str) or isinstance(version, _Symbol):
-            raise self._error(node, "has a version that is none")
+            raise self._error(node, "has an invalid version")
         try:
             SemVer.parse(version)
         except BadVersion:
             try:
                 SemVerRange.parse(version)
             except BadVersion as err:
-                raise self._error(node, f"has a version that is none: {err}", "Write 1.2.3, a range, or :latest.") from err
+                raise self._error(node, f"has an invalid version: {err}", "Write 1.2.3, a range, or :latest.") from err
         return version
 
 
