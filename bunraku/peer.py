@@ -48,7 +48,7 @@ async def open_server(settings: AgentSettings, service: str = "puppet") -> Async
     The server of one service over such connections, by the settings, `server_list` or DNS.
 
     Raises:
-        PeerNotTrusted: as there. PeerError: no server of server_list answers.
+        PeerNotTrusted: the server is not trusted. PeerError: no server of server_list answers.
     """
     async with verified_client(settings) as client:
         site = await ServerSelection.of(client, settings).site(service)
@@ -58,10 +58,10 @@ async def open_server(settings: AgentSettings, service: str = "puppet") -> Async
 @asynccontextmanager
 async def open_wiring(settings: AgentSettings, service: str) -> AsyncIterator[Wiring]:
     """
-    All that a run of the agent talks to, over such connections: the termini of routes.yaml, and of one service the server that is selected.
+    Open the servers and termini of an agent's run: those of routes.yaml, and the selected server of one service.
 
     Raises:
-        PeerNotTrusted: as there. PeerError: no server of server_list answers.
+        PeerNotTrusted: the server is not trusted. PeerError: no server of server_list answers.
     """
     dialects = await asyncio.to_thread(DialectCache.load, settings.scheme, settings.statedir / "dialects.json")
     routes = await asyncio.to_thread(read_routes, settings.route_file, "agent")

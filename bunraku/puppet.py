@@ -138,7 +138,7 @@ def finished(find: Callable[[], CommandSpec[Any] | None], arguments: Sequence[st
 
 
 def run_face(name: str, arguments: Sequence[str]) -> int | None:
-    """Run the face of that name, if a module has one; the exit code, None when there is none. Only here, so that no other command waits."""
+    """Run the face of that name, if a module has one; return the exit code, None without such a face."""
     if not (name.isidentifier() and name.isascii()):
         return None
     return finished(lambda: module_faces().command_of(name, arguments), arguments)

@@ -251,7 +251,7 @@ def catalog_from(text: bytes) -> Catalog:
     Return the catalog in a document: JSON, with rich data or without, wrapped as 3.x wrote it or bare.
 
     Raises:
-        BadData: it is something else, or does not hang together.
+        BadData: it is not a catalog, or its parts contradict each other.
     """
     try:
         data = plainjson.loads(text)

@@ -186,7 +186,7 @@ class BucketCommands:
             ) from err
 
     def _checked(self, text: str) -> str:
-        """Return the hex value of a checksum that may come with its `{algorithm}`; BadRequest when it is none."""
+        """Return the hex value of a checksum that may come with its `{algorithm}`; BadRequest when it is not one."""
         value = text.strip().lower().removeprefix(f"{{{self.digest}}}")
         if not checksums.valid(self.digest, value):
             raise BadRequest(f'Invalid checksum "{text}"', hint=f"This bucket's are {checksums.HEX_LENGTH[self.digest]} hex digits long.")
@@ -287,7 +287,7 @@ def show_list(options: FilebucketOptions, settings: AgentSettings) -> int:
 
 
 def moment(text: str, name: str) -> datetime | None:
-    """Return a date, with a time if need be, in local time; None for ''. BadRequest when it is none."""
+    """Return a date, with a time if need be, in local time; None for ''. BadRequest when it is not one."""
     if not text:
         return None
     match = _DATE.fullmatch(text.strip())

@@ -71,10 +71,10 @@ def main(options: ReportOptions, flags: dict[str, Any]) -> int:
 
 def print_last_runs(options: ReportOptions, settings: MasterSettings, now: datetime) -> int:
     """
-    Print the last runs that the options ask for, the oldest report first; the exit code.
+    Print the last runs that the options ask for, the oldest report first; return the exit code.
 
     Raises:
-        ConfigError: a duration that is none. PuppetError: the reports cannot be read.
+        ConfigError: a duration is invalid. PuppetError: the reports cannot be read.
     """
     options.exactly(0)
     try:

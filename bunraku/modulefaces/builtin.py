@@ -30,7 +30,7 @@ def indirection_command(name: str, doc: str, example: str = "", *, indirection: 
 
 def run_action(options: IndirectionOptions, flags: dict[str, Any], *own_actions: str) -> int:
     """
-    Run an action that a command does not have itself; the exit code.
+    Run an action that a command does not have itself; return the exit code.
 
     Raises:
         ConfigError: the indirection has no such action either; `own_actions` are those of the command.

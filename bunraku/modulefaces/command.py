@@ -59,7 +59,7 @@ class FaceCommand:
 
     def call(self, action: FaceAction[..., Any], words: Sequence[str], given: Given, form: str, flags: dict[str, Any]) -> int:
         """
-        Run an action; the exit code. Raises as `run`.
+        Run an action and return the exit code. Raises as `run`.
 
         Args:
             given: words of the options by the name of their parameters. flags: the settings of the command line.

@@ -34,7 +34,7 @@ def exported(repository: str, names: tuple[str, str], *, timeout: float) -> Iter
         repository: the path or URL of a repository. names: branches, tags or commits of it.
         timeout: seconds for each command of Git.
     Raises:
-        ConfigError: A name that is none, or that the repository does not have; Git is not installed. PuppetError: Git fails.
+        ConfigError: A revision is invalid or not in the repository; Git is not installed. PuppetError: Git fails.
     """
     for name in names:
         check_revision(name)

@@ -76,7 +76,7 @@ def checked_url(text: str) -> str:
 
 
 def read_rows(body: bytes) -> list[Json]:
-    """Return the rows in the answer to a query; raise BadData when it is none."""
+    """Return the rows in the answer to a query; raise BadData when it is not one."""
     try:
         rows = load_stored(body)
     except ValueError as err:
