@@ -170,7 +170,7 @@ def ca(argv: Sequence[str], site: CaSite) -> int:
 
 
 def makes_ca(words: Sequence[str]) -> bool:
-    """Return whether a command makes the CA where there is none: only what makes certificates out of nothing does."""
+    """Return whether a command makes the CA where there is none; only `generate` does."""
     return "generate" in words[:1]
 
 
