@@ -30,7 +30,7 @@ _PATH = re.compile(r"[^/]+/[^/]+/(?:files|tasks|scripts|lib)/.+")
 
 
 def check_code_id(text: str) -> str:
-    """Return a code id; BadRequest when it is none."""
+    """Return a code id; BadRequest when it is not one."""
     if not is_code_id(text):
         raise BadRequest(f"Not a code id: {quoted_for_log(text)}", hint="Code ids are made of letters, digits and - _ : ;")
     return text

@@ -242,7 +242,7 @@ class Environments:
         self._seen: dict[str, float] = {}  # by name: when an environment was last seen
 
     def root_of(self, name: str) -> str:
-        """Return the folder of an environment; NotFound when there is none of that name."""
+        """Return the folder of an environment; NotFound when it does not exist."""
         if not _is_name(name):
             raise NotFound(f"Could not find environment {names.quoted_for_log(name)}")
         for path in self.settings.environmentpath:

@@ -66,7 +66,7 @@ class LoadedEnvironment:
 
     def begin(self) -> Callable[[], str | None]:
         """
-        Begin a compile; return a function that returns, at its end, a file that changed in between, so that two versions may be mixed.
+        Begin a compile; return a function to call at its end, which returns a file that has changed since (two versions may be mixed).
         """
         self.live.take_seen()
         # With a timeout, older files may have changed since; only files that this compile reads first can be compared.

@@ -105,7 +105,7 @@ class ExportKeys:
 
 
 def is_redacted(value: Any) -> bool:
-    """Return whether a stored parameter contains a text that only replaces its value."""
+    """Return whether a stored parameter contains a placeholder instead of its value."""
     if isinstance(value, str):
         return value == REDACTED or value.startswith(DEFERRED)
     if isinstance(value, dict):

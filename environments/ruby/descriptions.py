@@ -28,7 +28,7 @@ def resource_data(resource: DeclaredResource | None) -> Value:
 
 def source_data(source: Definition | None) -> Value:
     """
-    Return the data of the class, define or node whose body is evaluated; None: code outside of all belongs to the class without a name.
+    Return the data of the class, define or node whose body is evaluated; None: top-level code, as the class without a name.
     """
     if source is None:
         return {"name": "", "type": "hostclass", "module": "", "file": None, "line": None}
@@ -37,7 +37,7 @@ def source_data(source: Definition | None) -> Value:
 
 
 def module_data(host: CompilerHost, name: str) -> Value:
-    """Return the data of a module; None when there is none of the name."""
+    """Return the data of a module; None when it does not exist."""
     folder = host.module_root(name)
     if folder is None:
         return None

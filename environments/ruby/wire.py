@@ -127,7 +127,7 @@ def load_value(data: Any, objects: Objects) -> Value:
         loader = _loaders[tag]
         return loader(data, objects)
     except (KeyError, TypeError, ValueError) as error:
-        raise EvaluationError("Ruby answered a value that is none") from error
+        raise EvaluationError("Ruby answered an invalid value") from error
 
 
 def _load_regexp(data: Any, objects: Objects) -> Regexp:
