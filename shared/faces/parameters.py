@@ -94,7 +94,7 @@ def parameter_of(name: str, annotation: Any, default: Any, doc: str, *, is_optio
     Return the parameter that a name with its type declares; `repeated`: the type is that of one of several values.
 
     Raises:
-        ConfigError: the type is none that a command line can have.
+        ConfigError: a command line cannot have an argument of the type.
     """
     types_of_one = [each for each in get_args(annotation) if each is not type(None)]
     if get_origin(annotation) in (Union, types.UnionType) and len(types_of_one) == 1:

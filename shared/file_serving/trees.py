@@ -66,7 +66,7 @@ class FileTree:
             return None
 
     def readlink(self, relative: str) -> str:
-        """Return the text of a link; NotFound when it is none."""
+        """Return the text of a link; NotFound when it is not one."""
         try:
             if not self.confined:
                 return os.readlink(self.path(relative))  # noqa: PTH115  # the text, not a Path

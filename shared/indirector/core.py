@@ -391,7 +391,7 @@ class Indirector(Mapping[str, "Binding[Any]"]):
 
     def prepared(self) -> Indirector:
         """
-        Return the same, its models built: they build themselves at first use, which a server's threads could come to at the same moment.
+        Build the models and return self. Otherwise the first use builds them, which threads might do at the same time.
         """
         # Built at the start, so that the first request of each kind is not slow.
         for binding in self._bindings.values():

@@ -402,7 +402,7 @@ class Type(Metaparams):
     # --- within a run
 
     def find(self, ref: Ref) -> Type | None:
-        """Return another resource of the same run; None: there is none of that reference."""
+        """Return another resource of the same run; None when no resource has that reference."""
         return self.surroundings.find(ref) if self.surroundings else None
 
     def managed(self, type_name: str) -> Sequence[Type]:

@@ -34,7 +34,7 @@ class Ref:
 
     @classmethod
     def parse(cls, text: str) -> Ref:
-        """Return the reference that `text` writes; BadData when it is none."""
+        """Return the reference that `text` writes; BadData when it is not one."""
         match = _REFERENCE.fullmatch(text)
         if not match:
             raise BadData(f"Could not understand the resource reference {text[:200]!r}", hint="References look like File[/etc/motd].")

@@ -69,7 +69,7 @@ class SettingField:
             self.write = reader.write
 
     def value(self, raw: Any) -> Any:
-        """Return the value of a text, or of a value; ValueError when it is none, or is beyond the limits."""
+        """Return the value of a text, or of a value; ValueError when it is not one, or is beyond the limits."""
         value = self._read(raw)
         if self.limits:
             _check_limits(value, self.limits)
@@ -154,7 +154,7 @@ class DeclaredSettings:
 
 
 class InvalidSetting(ConfigError):
-    """A value that is none of its setting's; `name` is '' when several contradict each other."""
+    """A value that its setting does not allow; `name` is '' when several contradict each other."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)

@@ -16,8 +16,8 @@ def values_in_manifests(settings: Settings, *others: type[Settings]) -> dict[str
     """
     Return the values of all settings of Puppet and of our own: text, numbers, booleans, undef, and the lists that the reference has.
 
-    Settings that a process does not use itself, those of `others` and unused ones, come from the same puppet.conf and command line. A
-    value that is none is its text there: whoever uses it says what is wrong with it.
+    Settings that a process does not use itself, those of `others` and unused ones, come from the same puppet.conf and command line. An
+    invalid value is its text there; the code that uses it reports the error.
     """
     values = settings.model_dump()
     layers = settings.layers(*others)

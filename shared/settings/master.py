@@ -47,7 +47,7 @@ class MasterSettings(StoreSettings):
     max_pending_bytes: Size = setting("64MiB", gt=0, doc="The most bytes of all pending certificate requests.")
     crl_ttl: Duration = setting("5y", gt=0, doc="Seconds that a revocation list is valid.")
     server: str = setting("puppet", doc="Host name by which agents find their master; a master uses it for ca_server only.")
-    ca_server: str = setting("$server", doc="Host name of the CA, of which a master that is none fetches the revocation list.")
+    ca_server: str = setting("$server", doc="Host name of the CA, from which other masters fetch the revocation list.")
     ca_port: int = setting("$masterport", ge=0, le=65535, doc="Port of the CA.")
     crl_refresh_interval: Duration = setting(
         "5m", ge=0, doc="Seconds between two looks of a master that is no CA for a new revocation list; 0: never."
