@@ -46,8 +46,8 @@ def load_value(data: Any) -> Any:
         if data["$"] == "hash":
             return {_key(load_value(key)): load_value(item) for key, item in data["v"]}
     except (KeyError, TypeError, ValueError) as err:
-        raise ResourceError("Ruby answered a value that is none") from err
-    raise ResourceError("Ruby answered a value that is none")
+        raise ResourceError("Ruby answered an invalid value") from err
+    raise ResourceError("Ruby answered an invalid value")
 
 
 def _key(value: Any) -> Any:

@@ -105,7 +105,7 @@ class _Reader:
 
 
 def parse_list(text: str) -> list[str]:
-    """Return an array of quoted strings, as `['a', "b"]`; ResourceError when it is none."""
+    """Return an array of quoted strings, as `['a', "b"]`; ResourceError when it is not one."""
     try:
         value = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError) as err:

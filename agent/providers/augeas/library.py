@@ -91,7 +91,7 @@ class AugeasTree:
         return ": ".join(part.decode("utf-8", "replace") for part in parts if part)
 
     def get(self, path: str) -> str | None:
-        """Return a node's value; None: no value, or no such node."""
+        """Return a node's value; None when it has no value or does not exist."""
         value = _TEXT()
         status = self._library.aug_get(self._handle, _bytes(path), ctypes.byref(value))
         if status < 0:

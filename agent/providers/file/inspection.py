@@ -90,13 +90,13 @@ def _account(find: Callable[[Any], tuple[Any, ...]], key: str | int, field: int)
 
 
 def user_id(name: str) -> int | None:
-    """Return the id of a user; None: there is none of that name."""
+    """Return the id of a user; None when no user has that name."""
     number: int | None = _account(pwd.getpwnam, name, 2)
     return number
 
 
 def group_id(name: str) -> int | None:
-    """Return the id of a group; None: there is none of that name."""
+    """Return the id of a group; None when no group has that name."""
     number: int | None = _account(grp.getgrnam, name, 2)
     return number
 

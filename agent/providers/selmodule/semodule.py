@@ -23,7 +23,7 @@ def parse_list(output: str) -> dict[str, str]:
 
 
 def version_in(data: bytes, path: str) -> str:
-    """Return the version that a compiled module holds; ResourceError when it is none."""
+    """Return the version that a compiled module holds; ResourceError when it is not one."""
     try:
         magic, form, sections = struct.unpack_from("<III", data)
         if magic != _MAGIC:
