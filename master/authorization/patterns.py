@@ -36,7 +36,7 @@ def acl_entry(text: str, allows: bool, where: Location) -> AclEntry:
 
 
 def name_entry(text: str, allows: bool, where: Location) -> AclEntry:
-    """Return the entry for a pattern of names; raise ConfigError when it is none."""
+    """Return the entry for a pattern of names; raise ConfigError when it is not one."""
     if text == "*" and allows:
         return AclEntry(True, "all", text)
     if _HOST.fullmatch(text):
@@ -53,7 +53,7 @@ def name_entry(text: str, allows: bool, where: Location) -> AclEntry:
 
 
 def network_entry(text: str, allows: bool, where: Location) -> AclEntry:
-    """Return the entry for an address or network; raise ConfigError when it is none."""
+    """Return the entry for an address or network; raise ConfigError when it is not one."""
     if text == "*" and allows:
         return AclEntry(True, "all", text)
     addresses: Network

@@ -32,7 +32,7 @@ def check(settings: MasterSettings, now: datetime) -> list[Finding]:
 
 
 def report(findings: Sequence[Finding], out: TextIO, *, as_json: bool) -> int:
-    """Print the findings; the exit code: 1 when there is an error."""
+    """Print the findings and return the exit code, 1 when there is an error."""
     errors = sum(finding.severity == "error" for finding in findings)
     if as_json:
         out.write(dumps_pretty({"ok": not errors, "findings": [asdict(finding) for finding in findings]}).decode())

@@ -3,7 +3,7 @@ Records of the master's own compilations: compiling processes send them after th
 
 A record that is lost costs the next preview one compilation. So no process waits for one: a process whose record is not taken keeps
     it until
-its next answer, and what cannot be written is told once.
+its next answer, and a failure to write is logged once.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class VersionArchive:
         sync_directory(self.folder)
 
     def current(self) -> str | None:
-        """Return the current version's name; None when the environment is none of them."""
+        """Return the current version's name; None when the environment is not deployed."""
         try:
             target = self.root.readlink()
         except OSError:

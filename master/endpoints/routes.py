@@ -53,7 +53,7 @@ class MasterAppOptions:
         parts: What the endpoints of some modules belong to, such as the CA; without it there are no such endpoints.
         auth_conf: The file of rules; None: only the default rules hold.
         filetimeout: Seconds between two looks at that file.
-        certname: Our name, which agents of 8 are told with their catalog.
+        certname: Our name, which agents of 8 get with their catalog.
         health: The conditions that the states of services follow from; without any the state of the server alone counts.
         retry_delay: Returns the seconds of Retry-After, from 1 to the given number; by default at random.
     """

@@ -176,7 +176,7 @@ class ParsePool:
         Return the instance in a body.
 
         Raises:
-            BadData: It is none, or takes more time or memory than it may. Unavailable: Too many wait.
+            BadData: It is invalid, or takes more time or memory than it may. Unavailable: Too many wait.
         """
         question = {"dialect": dialect.name, "format": form.name, "escaped": False}
         return await self._ask(question, body, indirection.model.from_data)

@@ -50,7 +50,7 @@ class PuppetDbAnswer:
 
     @property
     def problem(self) -> str:
-        """Status and text of an answer that is none, in one line."""
+        """Status and text of an answer that reports a failure, in one line."""
         text = self.body.decode("utf-8", "replace").replace("\r", "").replace("\n", "")
         return f"[{self.status} {self.reason}] {text}"
 

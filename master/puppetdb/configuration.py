@@ -61,7 +61,7 @@ def read_puppetdb_conf(path: Path) -> PuppetDbConfiguration:
     Return the configuration in a file; the defaults when there is none.
 
     Raises:
-        ConfigError: A line cannot be parsed, a value is none that the setting can have, or settings contradict each other.
+        ConfigError: A line cannot be parsed, a value is invalid, or settings contradict each other.
     """
     try:
         return _configuration(_sections(path).get("main", {}))
