@@ -1,1 +1,1 @@
-"""PuppetDB's HTTP interface: commands, queries, administration, status and metrics, over what carries them out."""
+"""PuppetDB's HTTP interface: commands, queries, administration, status and metrics."""

@@ -1,4 +1,4 @@
-"""The parts of a store behind its endpoints, put together from the settings: one readable place."""
+"""The parts of a store behind its endpoints, put together from the settings."""
 
 from __future__ import annotations
 

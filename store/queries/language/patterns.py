@@ -72,7 +72,7 @@ def translate(pattern: str, *, is_whole: bool = False) -> str:
     Args:
         is_whole: Whether it has to match a text from its beginning to its end.
     Raises:
-        QueryRefused: It is none, or the databases would not agree on it; the text says why, in PostgreSQL's words where it has some.
+        QueryRefused: It is invalid, or the databases would not agree on it; the text says why, in PostgreSQL's words where it has some.
     """
     if len(pattern) > MAX_PATTERN:
         raise QueryRefused(f"ERROR: regular expression is longer than {MAX_PATTERN} characters")

@@ -12,7 +12,7 @@ _ROOT = "/pdb/query/v4"
 @dataclass(frozen=True, slots=True)
 class Entity:
     """
-    An entity.
+    A kind of rows that queries can ask for, such as `nodes` or `facts`.
 
     `is_active_only` and `is_active_only_at_root` say whether rows of inactive nodes are left out unless a query mentions the state of
     nodes: at the endpoint of the entity, and where the query begins with `from`.
