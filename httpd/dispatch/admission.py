@@ -21,7 +21,7 @@ class Admission:
         active: The requests of one lane that are worked on at the same time.
         queued: The requests that may wait, in all lanes together.
         per_client: The requests of one client, so that a single host, however slow it sends, cannot take all slots.
-        max_retry_delay: The most seconds that a client is told to wait.
+        max_retry_delay: The most seconds in a Retry-After header.
         delay: Returns the seconds of Retry-After, random up to the given maximum, so that refused agents do not return together.
 
     Attributes:
