@@ -40,7 +40,7 @@ class Variables:
         self.current = self.current.around
 
     def find(self, name: str) -> str | None:
-        """Return the Python name of a variable that has been assigned before; None when the name is none of a variable."""
+        """Return the Python name of a variable that has been assigned before; None when it is not the name of one."""
         scope: VariableScope | None = self.current
         while scope is not None:
             if name in scope.names:

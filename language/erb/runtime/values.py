@@ -89,7 +89,7 @@ class Pattern:
         self.regexp = Regexp(source)
 
     def search(self, text: str, start: int = 0) -> Any:
-        """Return the first match at or behind `start`; a Doubt when the expression or the text is none for us."""
+        """Return the first match at or behind `start`; a Doubt when we do not support the expression or the text."""
         check_text(text)
         try:
             _ = self.regexp.pattern
