@@ -22,7 +22,7 @@ def definition_effect(writer: Writer, node: n.SyntaxNode) -> None:
 
 
 def body(writer: Writer, node: n.SyntaxNode) -> None:
-    """Write the function of a definition, or of the code outside of all; `_body` is it. Of a function the signature as well."""
+    """Write the function `_body` of a definition or of top-level code, and the signature of a function."""
     with writer.within(Frame("module", body=writer.module)):
         if isinstance(node, n.ClassDefinition):
             function = _scoped_function(writer, f"class {node.name}", "class", node.parameters, node.body, node)

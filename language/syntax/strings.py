@@ -29,7 +29,7 @@ def unescape(raw: str, escapes: frozenset[str], warn: Callable[[str], None] | No
     """
     Return `raw` with these escapes replaced and the others unchanged.
 
-    `escapes` holds the characters that may follow a backslash, a line break among them when it is to be removed. `warn` hears of
+    `escapes` holds the characters that may follow a backslash, a line break among them when it is to be removed. `warn` is called for
     escapes that mean nothing; None where that is silent (heredocs).
     """
     if "\\" not in raw or not escapes:
