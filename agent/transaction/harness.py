@@ -44,7 +44,7 @@ def failure_reason_of(resource: Type, err: BaseException) -> str:
 
 
 def wrapped_by(resource: Type, err: BaseException) -> str:
-    """Return the log's text about the errors that a module's Ruby error wraps; '' for any other error, and for a refused value."""
+    """Return a log text about the errors that an error of a module's Ruby wraps; '' for other errors and refused values."""
     if resource.fault is not None or not isinstance(err.__cause__, WrappedError):
         return ""
     return resource.without_secrets(err.__cause__.message)
