@@ -177,7 +177,7 @@ class AuthFile:
             try:
                 if await asyncio.to_thread(digest_of, self.path) != self._loaded_digest:
                     self._rules, self._loaded_digest = await asyncio.to_thread(self._read)
-                    log.info("Read %s anew", self.path)
+                    log.info("Reloaded %s", self.path)
             except ConfigError as err:
                 self._loaded_digest = await asyncio.to_thread(digest_of, self.path)
                 log.error("The rules of %s stay as they were: %s", self.path, err)
