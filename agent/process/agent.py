@@ -180,7 +180,7 @@ class Agent:
 
     async def _run(self, verifier: Verifier, dialects: DialectCache) -> int:
         from ..run.retrieval import Retrieval
-        from ..run.run import Run
+        from ..run.run import AskedEnvironment, Run
         from ..run.wiring import Wiring
         from ..servers.http import HttpClient
         from ..servers.selection import ServerSelection
@@ -200,14 +200,15 @@ class Agent:
                 except PeerError as err:
                     log.error("%s", err)  # the cached catalog, if there is one, needs no server
                 wiring = Wiring(settings, client, dialects, routes, environment=settings.environment, files=files)
+                steps.metrics["startup_time"] = time.monotonic() - self.began
                 run = Run(
                     wiring,
                     runlog,
                     steps,
-                    environment_fixed=self.options.environment_given,
-                    configured_environment=settings.environment if self.options.environment_configured else None,
+                    asked=AskedEnvironment(
+                        self.options.environment_given, settings.environment if self.options.environment_configured else None
+                    ),
                     stop=lambda: self.stopping,
-                    startup=time.monotonic() - self.began,
                     now=self.now,
                     deferring=self.options.deferring,
                     catalog=self.options.catalog or Retrieval.retrieve,

@@ -57,16 +57,28 @@ class Outcome:
     summary: Mapping[str, Mapping[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class AskedEnvironment:
+    """
+    What is asked of a run's environment.
+
+    Attributes:
+        is_fixed: It was given on the command line.
+        configured: The one that puppet.conf or the command line names; None: it is only the default.
+    """
+
+    is_fixed: bool = False
+    configured: str | None = None
+
+
 class Run:
     """
     One run. Its caller holds the lock and has verified the connections.
 
     Args:
-        environment_fixed: The environment was given on the command line.
-        configured_environment: The environment that puppet.conf or the command line names; None: it is only the default.
+        asked: What is asked of the environment.
         stop: Called between two resources; once it returns true, the rest is skipped.
         deferring: Makes the resolver of deferred values; None: resources with such values fail.
-        startup: Seconds since the process, or the daemon's run, began.
         catalog: Retrieves the catalog.
     """
 
@@ -76,12 +88,9 @@ class Run:
         runlog: RunLog,
         steps: Steps,
         *,
-        environment_fixed: bool = False,
-        configured_environment: str | None = None,
+        asked: AskedEnvironment = AskedEnvironment(),
         stop: Callable[[], bool] = lambda: False,
-        startup: float = 0.0,
         now: Callable[[], datetime] = utc_now,
-        new_uuid: Callable[[], str] = lambda: str(uuid.uuid4()),
         deferring: ResolverFactory | None = None,
         catalog: CatalogSource = Retrieval.retrieve,
     ) -> None:
@@ -95,13 +104,11 @@ class Run:
         self._summary: Mapping[str, Mapping[str, Any]] = {}
         self._started = now()
         self._cleanup = ExitStack()  # of what the run started
-        self._uuid = new_uuid()
+        self._uuid = str(uuid.uuid4())
         self._initial = wiring.environment
         self._retrieval = Retrieval(
-            wiring, steps, uuid=self._uuid, environment_fixed=environment_fixed, configured_environment=configured_environment
+            wiring, steps, uuid=self._uuid, environment_fixed=asked.is_fixed, configured_environment=asked.configured
         )
-        if startup:
-            steps.metrics["startup_time"] = startup
 
     @property
     def settings(self) -> AgentSettings:

@@ -11,7 +11,7 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn
 from urllib.parse import urljoin, urlsplit
 
@@ -140,6 +140,22 @@ class StreamedAnswer:
         return body
 
 
+@dataclass(frozen=True, slots=True)
+class Connecting:
+    """How connections are opened: `source` is the address that they come from, `ciphers` those of TLS 1.2; '' is the system's choice."""
+
+    proxy: Proxy = field(default_factory=Proxy)
+    source: str = ""
+    ciphers: str = ""
+
+
+def agent_headers(user_agent: str, extra_headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of all requests of an agent: those that name it take precedence over `extra_headers`."""
+    own_headers = {"User-Agent": user_agent, "X-Puppet-Version": MODERN.version}
+    own_names = {name.lower() for name in own_headers}
+    return {name: value for name, value in extra_headers.items() if name.lower() not in own_names} | own_headers
+
+
 class HttpClient:
     """
     A pool of connections that share one trust store.
@@ -153,25 +169,16 @@ class HttpClient:
         verifier: Verifier | None,
         *,
         limits: HttpLimits | None = None,
-        proxy: Proxy | None = None,
-        user_agent: str = "Puppet",
-        version: str = "",
-        extra_headers: Mapping[str, str] | None = None,
-        source: str = "",
-        ciphers: str = "",
+        connecting: Connecting | None = None,
+        headers: Mapping[str, str] | None = None,
         observer: ExchangeObserver | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.verifier = verifier
         self.limits = limits or HttpLimits()
-        self.proxy = proxy or Proxy()
-        own_headers = {"User-Agent": user_agent} | ({"X-Puppet-Version": version} if version else {})
-        # Headers of a request, and those that name this agent, take precedence over `extra_headers`.
-        own_names = {name.lower() for name in own_headers}
-        self._headers = {name: value for name, value in (extra_headers or {}).items() if name.lower() not in own_names} | own_headers
-        self._source = source
-        self._ciphers = ciphers
+        self.connecting = connecting or Connecting()
+        self._headers = dict(headers or {"User-Agent": "Puppet"})
         self._observer = observer
         self._sleep = sleep
         self._jitter = jitter
@@ -185,12 +192,11 @@ class HttpClient:
         return cls(
             verifier,
             limits=HttpLimits.of(settings),
-            proxy=Proxy.of(settings),
-            user_agent=settings.http_user_agent or f"Puppet/{MODERN.version} Bunraku/{__version__}",
-            version=MODERN.version,
-            extra_headers={name: value.strip() for name, _, value in (header.partition(":") for header in settings.http_extra_headers)},
-            source=settings.sourceaddress,
-            ciphers=settings.ciphers,
+            connecting=Connecting(Proxy.of(settings), settings.sourceaddress, settings.ciphers),
+            headers=agent_headers(
+                settings.http_user_agent or f"Puppet/{MODERN.version} Bunraku/{__version__}",
+                {name: value.strip() for name, _, value in (header.partition(":") for header in settings.http_extra_headers)},
+            ),
             observer=observer,
         )
 
@@ -220,7 +226,7 @@ class HttpClient:
         pooled: dict[str, Any] = (
             {"keepalive_timeout": self.limits.keepalive} if self.verifier and self.limits.keepalive else {"force_close": True}
         )
-        start = (self._source, 0) if self._source else None
+        start = (self.connecting.source, 0) if self.connecting.source else None
         self._connector = _Connector(checked, ssl=context, limit=self.limits.connections, local_addr=start, **pooled)
         self._session = aiohttp.ClientSession(
             connector=self._connector,
@@ -237,8 +243,8 @@ class HttpClient:
 
     def _tls(self) -> tuple[ssl.SSLContext, Callable[[bytes, str], None] | None]:
         context = unverified_context() if self.verifier is None else self.verifier.context()
-        if self._ciphers:
-            context.set_ciphers(self._ciphers)
+        if self.connecting.ciphers:
+            context.set_ciphers(self.connecting.ciphers)
         if self.verifier is None:
             return context, None
         verifier, trust = self.verifier, self.verifier.trust()
@@ -323,8 +329,8 @@ class HttpClient:
         self, site: Site, method: str, target: str, headers: Mapping[str, str], body: bytes | AsyncIterator[bytes] | None, compressed: bool
     ) -> StreamedAnswer:
         session, connector = await self._session_and_connector()
-        proxied = self.proxy.serves(site.host)
-        options = self.proxy.options(site.host)
+        proxied = self.connecting.proxy.serves(site.host)
+        options = self.connecting.proxy.options(site.host)
         request_headers = {"Accept-Encoding": _ENCODINGS if compressed else "identity", **headers}
         began = time.monotonic()
         # The second attempt is only for a kept-alive connection that the server closed in the meantime.
@@ -375,7 +381,7 @@ class HttpClient:
             ) from err
         if isinstance(err, aiohttp.ClientProxyConnectionError | aiohttp.ClientHttpProxyError):
             raise PeerUnreachable(
-                f"Could not reach {where} through the proxy {self.proxy.host}:{self.proxy.port}: {err}",
+                f"Could not reach {where} through the proxy {self.connecting.proxy.host}:{self.connecting.proxy.port}: {err}",
                 hint="See http_proxy_host, http_proxy_port and no_proxy.",
             ) from err
         if isinstance(err, aiohttp.ClientConnectorError):
@@ -413,7 +419,7 @@ class HttpClient:
         cause = err.certificate_error
         text = getattr(cause, "verify_message", "") or str(cause)
         fallback = PeerNotTrusted(f"certificate verify failed [{text}] for {site}")
-        if self.verifier is None or self.proxy.serves(site.host):
+        if self.verifier is None or self.connecting.proxy.serves(site.host):
             return fallback
         try:
             async with asyncio.timeout(min(self.limits.connect, 20)):

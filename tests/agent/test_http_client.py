@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from agent.servers.bodies import LimitedBody, retry_after
-from agent.servers.http import HttpClient
+from agent.servers.http import Connecting, HttpClient, agent_headers
 from agent.servers.pace import Bounds
 from agent.servers.server import DialectCache, Server, dialect_of, version_of
 from agent.servers.sites import Exchange, HttpLimits, Proxy, Site
@@ -87,7 +87,7 @@ async def test_verified_connections_are_used_again_and_show_our_certificate(ca: 
 
 async def test_extra_headers_go_with_every_request_and_replace_none_of_ours(ca: ThrowAwayCa, tmp_path: Path) -> None:
     extra = {"X-Site": "Prague", "accept": "evil", "user-agent": "evil"}
-    pair = Pair(ca, tmp_path, lambda ask: Reply(), extra_headers=extra, user_agent="Puppet/7")
+    pair = Pair(ca, tmp_path, lambda ask: Reply(), headers=agent_headers("Puppet/7", extra))
     async with pair.master.running(), pair.client:
         await pair.ask()
     (asked,) = pair.master.asked
@@ -96,7 +96,7 @@ async def test_extra_headers_go_with_every_request_and_replace_none_of_ours(ca: 
 
 @pytest.mark.parametrize("source", ["127.0.0.9", "192.0.2.200"])
 async def test_connections_start_from_the_address_that_is_wanted(source: str, ca: ThrowAwayCa, tmp_path: Path) -> None:
-    pair = Pair(ca, tmp_path, lambda ask: Reply(body=ask.address.encode()), source=source)
+    pair = Pair(ca, tmp_path, lambda ask: Reply(body=ask.address.encode()), connecting=Connecting(source=source))
     async with pair.master.running(), pair.client:
         if source.startswith("127."):
             assert await pair.ask() == (200, source.encode())
@@ -310,8 +310,8 @@ async def test_a_proxy_carries_the_connection_and_the_server_is_verified_all_the
     proxy = await asyncio.start_server(middle.serve, "127.0.0.1", 0)
     port = proxy.sockets[0].getsockname()[1]
     (tmp_path / "b").mkdir()
-    pair = Pair(ca, tmp_path, lambda ask: Reply(body=b"through"), proxy=Proxy("127.0.0.1", port, "user", "pass"))
-    false = Pair(ThrowAwayCa.new(), tmp_path / "b", lambda ask: Reply(), proxy=Proxy("127.0.0.1", port))
+    pair = Pair(ca, tmp_path, lambda ask: Reply(body=b"through"), connecting=Connecting(Proxy("127.0.0.1", port, "user", "pass")))
+    false = Pair(ThrowAwayCa.new(), tmp_path / "b", lambda ask: Reply(), connecting=Connecting(Proxy("127.0.0.1", port)))
     false.client.verifier = pair.client.verifier
     async with proxy:
         async with pair.master.running(), pair.client:
@@ -395,7 +395,7 @@ async def test_a_server_that_was_upgraded_is_asked_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("ciphers", "agreed"), [("ECDHE-ECDSA-AES256-GCM-SHA384", True), ("ECDHE-RSA-AES256-GCM-SHA384", False)])
 async def test_ciphers_of_tls_1_2_are_those_that_are_wanted(ciphers: str, agreed: bool, ca: ThrowAwayCa, tmp_path: Path) -> None:
-    pair = Pair(ca, tmp_path, lambda ask: Reply(body=b"x"), ciphers=ciphers)
+    pair = Pair(ca, tmp_path, lambda ask: Reply(body=b"x"), connecting=Connecting(ciphers=ciphers))
     assert pair.master.context is not None
     pair.master.context.maximum_version = ssl.TLSVersion.TLSv1_2  # the server's key is an EC one
     async with pair.master.running(), pair.client:

@@ -301,13 +301,13 @@ def test_a_module_s_terminus_is_found_in_the_plugins(tmp_path: Path) -> None:
 
 def test_the_proxy_is_only_used_when_it_is_set() -> None:
     settings = load(AgentSettings, section="agent", flags={"certname": "a"}, conf=Conf())
-    assert not HttpClient.of(settings, None).proxy.serves("puppet")
+    assert not HttpClient.of(settings, None).connecting.proxy.serves("puppet")
     proxied = load(
         AgentSettings, section="agent", flags={"certname": "a", "http_proxy_host": "proxy", "no_proxy": "localhost,.lan"}, conf=Conf()
     )
     client = HttpClient.of(proxied, None)
-    assert client.proxy.serves("puppet.example.com")
-    assert not client.proxy.serves("puppet.lan")
+    assert client.connecting.proxy.serves("puppet.example.com")
+    assert not client.connecting.proxy.serves("puppet.lan")
 
 
 # --- steps, logs, summary
