@@ -11,7 +11,7 @@ export WORKERS
 # What tests need and what takes long to make; tests/gate/caches.py says how each is made and where it is.
 CACHES := puppet8 puppet5 puppet3 image package-image clients debian-modules stdlib twins-image bare-bookworm bare-trixie
 
-.PHONY: help demo compose-demo compose-base test gate full unit lint types types-page caches $(CACHES) modules twins openapi lock audit sbom \
+.PHONY: help demo compose-demo compose-base test gate full unit lint types types-page caches $(CACHES) modules field twins openapi lock audit sbom \
   bench chart fleet soak fuzz wheel deb test-packages clean
 
 help: ## this list
@@ -69,6 +69,9 @@ $(CACHES):
 
 modules: $(VENV)/.installed ## compiles a use of every module of Debian, here and with Debian's puppet (root)
 	@$(BIN)/python -m tests.modules.run --install
+
+field: $(VENV)/.installed ## compiles public control repositories, here and with the real Puppet; SITES=FOLDER, FIELD="ocf --every 10" (docs/compatibility.md)
+	@$(BIN)/python -m tests.field $(SITES) $(FIELD)
 
 # All of them, with --write: docs/modules.md tells the results once it is made anew.
 twins: $(VENV)/.installed twins-image ## applies modules to two booted Debians, by Debian's puppet and by ours, and compares (root); TWINS="mysql apt"

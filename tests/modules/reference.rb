@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Compiles environments with Debian's puppet: one JSON object a line in (id, root, modulepath, certname, facts), one a line out.
+# Compiles environments with Debian's puppet: one JSON object a line in (id, root, modulepath, certname, facts; also parameters, classes
+# and settings), one a line out. An environment is read once.
 require 'json'
 require 'tmpdir'
 require 'fileutils'
@@ -9,6 +10,7 @@ require 'puppet'
 PLACES = %w[conf var].to_h { |each| [each, Dir.mktmpdir("modules-#{each}")] }
 at_exit { FileUtils.rm_rf(PLACES.values) }
 Puppet.initialize_settings(['--confdir', PLACES['conf'], '--vardir', PLACES['var']])
+Puppet[:environment_timeout] = 'unlimited'
 
 Puppet::Util::Log.newdesttype :heard do
   match 'Heard'
@@ -23,16 +25,25 @@ class Heard
   def initialize = @logs = []
 end
 
+READ = {} # rubocop:disable Style/MutableConstant
+
+def environments(job)
+  READ[job['root']] ||= begin
+    (job['settings'] || {}).each { |name, value| Puppet[name.to_sym] = value }
+    Puppet::Environments::Cached.new(Puppet::Environments::Directories.new(File.dirname(job['root']), job['modulepath']))
+  end
+end
+
 def compiled(job)
-  environments = Puppet::Environments::Directories.new(File.dirname(job['root']), job['modulepath'])
-  Puppet.override(environments: Puppet::Environments::Cached.new(environments)) do
+  Puppet.override(environments: environments(job)) do
     environment = Puppet.lookup(:environments).get!(:production)
     trusted = Puppet::Context::TrustedInformation.new('remote', job['certname'], {})
     Puppet.override(current_environment: environment, trusted_information: trusted) do
       facts = Puppet::Node::Facts.new(job['certname'], job['facts'])
-      node = Puppet::Node.new(job['certname'], facts: facts, environment: environment)
+      classes = job['classes'] || []
+      node = Puppet::Node.new(job['certname'], facts: facts, environment: environment, classes: classes, parameters: job['parameters'] || {})
       node.merge(facts.values)
-      node.add_server_facts('serverversion' => '7.23.0', 'servername' => 'puppet', 'serverip' => '127.0.0.1')
+      node.add_server_facts('serverversion' => Puppet.version, 'servername' => 'puppet', 'serverip' => '127.0.0.1')
       node.trusted_data = trusted.to_h
       catalog = Puppet::Parser::Compiler.compile(node).filter(&:virtual?)
       data = Puppet.override(rich_data: true) { catalog.to_data_hash }
@@ -43,7 +54,9 @@ def compiled(job)
   end
 end
 
-$stdout.sync = true
+answers = $stdout.dup
+$stdout.reopen($stderr) # what a function prints is no answer
+answers.sync = true
 $stdin.each_line do |line|
   job = JSON.parse(line)
   heard = Heard.new
@@ -51,10 +64,11 @@ $stdin.each_line do |line|
   Puppet::Util::Log.level = :notice
   Puppet::Util::Log.newdestination(heard)
   Puppet.clear_deprecation_warnings
+  Puppet::Util::Warnings.clear_warnings
   answer = begin
     compiled(job)
-  rescue StandardError, ScriptError => e
+  rescue StandardError, ScriptError, SystemStackError => e
     { 'error' => e.message }
   end
-  puts JSON.generate(answer.merge('id' => job['id'], 'logs' => heard.logs))
+  answers.puts JSON.generate(answer.merge('id' => job['id'], 'logs' => heard.logs))
 end

@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,7 @@ from environments.files.code_files import DiskFiles
 from environments.module_types.registry import RubyTypeCache
 from environments.ruby import RubyProgram, RubySettings
 from language.codegen.codecache import CodeCache
-from language.evaluation.compile import compile_catalog
 from language.evaluation.runtime import NAMES
-from language.host import NodeInput
 from language.loading.builtins import all_functions
 from language.loading.loader import Loader
 from language.syntax.checker import check
@@ -46,7 +44,8 @@ from language.syntax.parser import parse
 from language.syntax.source import Source
 from shared.errors import PuppetError
 from shared.types import builtin_types
-from tests.modules.templates import impure_functions, refused_templates, section
+from tests.modules.catalogs import compiled, differences, said
+from tests.modules.templates import refused_functions, refused_templates, section
 from tests.twins.use import read_uses
 
 HERE = Path(__file__).parent
@@ -171,31 +170,7 @@ def by_us(root: Path, facts: Mapping[str, Any], cache: CodeCache, types: RubyTyp
     )
     world.remembered = Remembered(DirectoryEnvironment.ruby.fget(world))  # type: ignore[attr-defined]
     loader = Loader(world, NAMES, cache, log=lambda level, finding: logs.append([level, finding.message]), builtins=all_functions())
-    server = {"serverversion": "7.23.0", "servername": "puppet", "serverip": "127.0.0.1"}
-    host, _, domain = NODE.partition(".")
-    node = NodeInput(
-        NODE,
-        facts=facts,
-        parameters={**facts, **server, "clientcert": NODE},
-        trusted={"authenticated": "remote", "certname": NODE, "extensions": {}, "hostname": host, "domain": domain, "external": {}},
-        server_facts=server,
-    )
-    answer: dict[str, Any] = {"logs": logs}
-    try:
-        catalog = compile_catalog(world, loader, node, version=1, log=lambda entry: logs.append([entry.level, entry.text]), rich=True)
-        answer |= json.loads(
-            json.dumps(
-                {
-                    "resources": catalog["resources"],
-                    "edges": [[each["source"], each["target"]] for each in catalog["edges"]],
-                    "classes": catalog["classes"],
-                }
-            )
-        )
-    except PuppetError as err:
-        answer["error"] = str(err)
-    except Exception as err:
-        answer["error"] = f"CRASH {type(err).__name__}: {err}"
+    answer = compiled(world, loader, NODE, facts, logs)
     world.close()
     return answer, tuple(world.remembered.asked)
 
@@ -219,44 +194,6 @@ def applied_types(facts: Mapping[str, Any], cache: CodeCache, types: RubyTypeCac
     return found
 
 
-def differences(wanted: Mapping[str, Any], got: Mapping[str, Any]) -> list[str]:
-    """What is not the same in two catalogs."""
-    found: list[str] = []
-    for key in ("classes", "edges"):
-        if wanted[key] != got[key]:
-            missing = [each for each in wanted[key] if each not in got[key]]
-            more = [each for each in got[key] if each not in wanted[key]]
-            found.append(f"{key}: missing {missing[:3]}, too many {more[:3]}" if missing or more else f"{key}: another order")
-    ours = {f"{each['type']}[{each['title']}]": each for each in got["resources"]}
-    theirs = {f"{each['type']}[{each['title']}]": each for each in wanted["resources"]}
-    found += [f"missing: {name}" for name in theirs if name not in ours]
-    found += [f"too many: {name}" for name in ours if name not in theirs]
-    if list(ours) != list(theirs) and ours.keys() == theirs.keys():
-        found.append("resources: another order")
-    for name in theirs.keys() & ours.keys():
-        found += [f"{name} {each}" for each in _resource(theirs[name], ours[name])]
-    return found
-
-
-def _resource(wanted: Mapping[str, Any], got: Mapping[str, Any]) -> Iterable[str]:
-    for key in sorted({*wanted, *got} - {"parameters", "kind"}):
-        one, two = wanted.get(key), got.get(key)
-        if key == "tags" and sorted(one or ()) == sorted(two or ()):
-            continue
-        if one != two:
-            yield f"{key}: wanted {one!r}, got {two!r}"
-    ones, twos = wanted.get("parameters", {}), got.get("parameters", {})
-    for key in sorted({*ones, *twos}):
-        one, two = ones.get(key), twos.get(key)
-        if json.dumps(one, sort_keys=True) != json.dumps(two, sort_keys=True):
-            yield f"{key} => wanted {one!r}, got {two!r}"
-
-
-def _said(text: str) -> str:
-    """A warning without its place, which functions in Ruby write as Ruby's call stack."""
-    return " ".join(re.sub(r' at \[".*|\n +\((?:location|file):? .*', "", text, flags=re.DOTALL).split())
-
-
 def judged(use: Use, wanted: Mapping[str, Any], got: Mapping[str, Any], ruby: tuple[str, ...]) -> Result:
     module = use.module
     if "error" in wanted:
@@ -269,7 +206,7 @@ def judged(use: Use, wanted: Mapping[str, Any], got: Mapping[str, Any], ruby: tu
     found = [each for each in found if not any(re.search(pattern, each) for pattern in use.explained)]
     if found:
         return Result(module, "different", found[0] + (f" (and {len(found) - 1} more)" if len(found) > 1 else ""), ruby)
-    heard = [[_said(text) for level, text in each["logs"] if level in ("warning", "err")] for each in (wanted, got)]
+    heard = [[said(text) for level, text in each["logs"] if level in ("warning", "err")] for each in (wanted, got)]
     warnings = "" if heard[0] == heard[1] else f"warnings differ: {len(heard[0])} and {len(heard[1])}"
     return Result(module, "identical", "; ".join(f"but {reason}" for reason in reasons), ruby, warnings)
 
