@@ -98,8 +98,9 @@ class ResourceCollector:
         for resource in resources:
             resource.virtual = False
         if self.attributes:
-            # The reference makes a resource of the override, which so gets the defaults in force at the collector.
-            attributes = {**(self.scope.default_attributes(self.type) or {}), **self.attributes}
+            # The reference makes a resource of the override, which so gets the defaults in force at the collector after its own.
+            defaults = self.scope.default_attributes(self.type) or {}
+            attributes = {**self.attributes, **{name: each for name, each in defaults.items() if name not in self.attributes}}
             for resource in new:
                 reference = (resource.type, resource.title)
                 compilation.add_override(Override(reference, attributes, self.scope.source, self.file, self.line, forced=True))

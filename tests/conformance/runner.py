@@ -196,7 +196,7 @@ def differs(case: Mapping[str, Any], wanted: Mapping[str, Any], got: Mapping[str
         return f"resources\n  wanted {named}\n  got    {found}"
     for left, right in zip(wanted["resources"], got["resources"], strict=True):
         for key in sorted({*left, *right}):
-            if json.dumps(left.get(key), sort_keys=True) != json.dumps(right.get(key), sort_keys=True):
+            if json.dumps(left.get(key)) != json.dumps(right.get(key)):
                 return f"{left['type']}[{left['title']}] {key}\n  wanted {left.get(key)!r}\n  got    {right.get(key)!r}"
     if [list(each) for each in wanted["logs"]] != got["logs"]:
         return f"logs\n  wanted {wanted['logs']}\n  got    {got['logs']}"
