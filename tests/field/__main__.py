@@ -72,8 +72,8 @@ class Site:
         settings: settings that are not the release's defaults; `{root}` in them is the checkout.
         stubs: texts by path below the checkout; they stand for what is private.
         domain: of nodes whose pattern leaves it open.
-        private: what is added to which `file` when the real Puppet's `error` says that it is missing; `{}` in them is what the first group
-            matches. The node is then compiled again.
+        private: what is added to which `file` when the real Puppet's `error` says that it is missing; `{}` in them is what its group
+            matches, or the key of a class's parameter for two groups. The node is then compiled again.
         edited: files by path below the checkout, each made `of` another one with texts replaced, as places and backends of data.
     """
 
@@ -224,8 +224,9 @@ def _stub_private(root: Path, site: Site, error: str) -> bool:
     """Add what the error says is missing, unless it has been added before."""
     for rule in site.private:
         if match := re.search(rule["error"], error):
-            place = root / rule["file"].replace("{}", match[1])
-            text = rule["text"].replace("{}", match[1])
+            key = match[1] if len(match.groups()) == 1 else "::".join(match.groups()).lower()
+            place = root / rule["file"].replace("{}", key)
+            text = rule["text"].replace("{}", key)
             if place.exists() and text in place.read_text("utf-8"):
                 return False
             place.parent.mkdir(parents=True, exist_ok=True)
