@@ -51,6 +51,7 @@ HERE = Path(__file__).parent
 REFERENCE = HERE.parent / "modules" / "reference.rb"
 OUR_SECONDS = 120.0
 STUBS_OF_A_NODE = 40
+CAUSES = 25
 STATES = ("equal", "same error", "only ours fails", "only theirs fails", "differ")
 VERSIONS = {"7": "7.23.0", "8": "8.10.0"}
 
@@ -294,18 +295,14 @@ def judged(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> tuple[str, lis
             return "only ours fails", [errors[1]]
         if not errors[1]:
             return "only theirs fails", [errors[0]]
-        same = _words(errors[0]) == _words(errors[1])
-        return "same error", [errors[0]] if same else [f"wanted {errors[0]}", f"got    {errors[1]}"]
+        same = errors[0] == errors[1]
+        return ("same error", [errors[0]]) if same else ("differ", [f"wanted {errors[0]}, got {errors[1]}"])
     found = differences(theirs, ours)
     heard = [[[level, said(text)] for level, text in each["logs"] if level != "debug"] for each in (theirs, ours)]
     if heard[0] != heard[1]:
         missing, more = ([each for each in one if each not in other] for one, other in (heard, reversed(heard)))
         found.append(f"logs: missing {missing[:2]}, too many {more[:2]}" if missing or more else "logs: another order")
     return ("differ" if found else "equal"), found
-
-
-def _words(error: str) -> str:
-    return re.sub(r" on node \S+\Z", "", error)
 
 
 def run_site(folder: Path, name: str, site: Site, options: argparse.Namespace) -> collections.Counter[str]:
@@ -315,22 +312,22 @@ def run_site(folder: Path, name: str, site: Site, options: argparse.Namespace) -
     if options.only:
         jobs = [each for each in jobs if re.search(options.only, each["id"])]
     jobs = jobs[:: options.every]
+    if not jobs:
+        raise SystemExit(f"nothing of {name} is to be compiled")
     answers = by_reference(jobs, site, folder / name / "answers" / f"{version}.jsonl", options.puppet8)
     counts: collections.Counter[str] = collections.Counter()
     causes: dict[str, list[str]] = {}
-    ours = Ours(jobs[0], version) if jobs else None
+    ours = Ours(jobs[0], version)
     for job in jobs:
-        assert ours is not None
         state, why = judged(answers[job["id"]], ours.answer(job))
         counts[state] += 1
-        if state not in ("equal", "same error") or len(why) > 1:
+        if state not in ("equal", "same error"):
             for each in why[:40]:
                 causes.setdefault(f"{state}: {each}", []).append(job["id"])
         if options.show:
             print(f"{job['id']}: {state}", *why[:20], sep="\n    ", flush=True)
-    if ours is not None:
-        ours.world.close()
-    for cause, ids in sorted(causes.items(), key=lambda item: -len(item[1]))[: options.causes]:
+    ours.world.close()
+    for cause, ids in sorted(causes.items(), key=lambda item: -len(item[1]))[:CAUSES]:
         print(f"  {len(ids)} {ids[0]}: {cause[:600]}")
     print(f"{name}: {len(jobs)}; " + ", ".join(f"{state} {counts[state]}" for state in STATES), flush=True)
     return counts
@@ -351,7 +348,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--show", action="store_true")
-    parser.add_argument("--causes", type=int, default=25)
     parser.add_argument("--puppet8", default="")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args(argv)
