@@ -45,7 +45,7 @@ from language.syntax.source import Source
 from shared.errors import PuppetError
 from shared.types import builtin_types
 from tests.modules.catalogs import compiled, differences, said
-from tests.modules.templates import refused_functions, refused_templates, section
+from tests.modules.templates import impure_functions, refused_templates, section
 from tests.twins.use import read_uses
 
 HERE = Path(__file__).parent
