@@ -42,7 +42,9 @@ def json_text(value: object) -> JsonText:
     if type(value) is JsonText:
         return value
     text = dump_json(value).decode()
-    return JsonText(dump_json(_as_jsonb(value)).decode() if _NUMBERS_OF_JSONB.search(text) else text)
+    if not isinstance(value, str) and _NUMBERS_OF_JSONB.search(text):
+        text = dump_json(_as_jsonb(value)).decode()
+    return JsonText(text)
 
 
 def _as_jsonb(value: object) -> object:
