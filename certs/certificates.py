@@ -105,7 +105,7 @@ def names_issuers_serial(certificate: x509.Certificate) -> bool:
     return identifier is not None and identifier.authority_cert_serial_number is not None
 
 
-def leaf(
+def leaf(  # noqa: PLR0913
     name: str,
     public_key: CertificatePublicKeyTypes,
     *,

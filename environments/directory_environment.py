@@ -48,7 +48,7 @@ class DirectoryEnvironment:
     them. `export_keys`: See EnvironmentSettings.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         environment: str,
         root: str,

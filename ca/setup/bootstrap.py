@@ -52,7 +52,7 @@ def bootstrap(
     Args:
         ca_name: the common name of a new CA.
         dns_alt_names: of the master's own certificate; none: puppet, its name, puppet.<its domain>.
-        generate: makes a private key.
+        generate: makes a private key, the CA's as well.
     Raises:
         ConfigError: a CA that is damaged or not whole, or a certificate of the master that does not fit; what to do is in the hint.
     """

@@ -34,7 +34,7 @@ MAX_GENERATIONS = 1000
 ACTIONS = Actions(include_classes, create_resources, render_epp, render_erb, ScopeDataContext)
 
 
-def compile_catalog(
+def compile_catalog(  # noqa: PLR0913
     host: CompilerHost,
     loader: Loader,
     node: NodeInput,

@@ -124,7 +124,7 @@ class Type(Metaparams):
     # A manifest may choose among the providers by name.
     provider = Param(str, doc="The provider to use; by default the system's own.")
 
-    def __init_subclass__(
+    def __init_subclass__(  # noqa: PLR0913
         cls,
         *,
         name: str = "",

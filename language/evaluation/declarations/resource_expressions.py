@@ -175,7 +175,7 @@ def _as_attributes(values: dict[str, Value]) -> dict[str, Value]:
     return attributes
 
 
-def create_resources(
+def create_resources(  # noqa: PLR0913
     scope: Scope,
     type_name: str,
     titles: Sequence[str],
@@ -316,7 +316,7 @@ def override(
     return references
 
 
-def collect(
+def collect(  # noqa: PLR0913
     scope: Scope,
     type_name: str,
     exported: bool,
