@@ -189,13 +189,13 @@ DEPARTURES = {
     "no word after the certificate": (
         _end_on_the_certificate,
         logging.WARNING,
-        "after our answer: connection lost. Its own log",
+        "after our answer: connection lost. See its own log",
         "connection lost",
     ),
     "alert": (
         _refuse_the_name,
         logging.WARNING,
-        "after our answer: sslv3 alert bad certificate. Its own log",
+        "after our answer: sslv3 alert bad certificate. See its own log",
         "sslv3 alert bad certificate",
     ),
 }

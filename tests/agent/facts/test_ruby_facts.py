@@ -347,7 +347,7 @@ async def test_a_site_that_wants_no_facts_in_ruby_hears_nothing_of_them(tmp_path
     with caplog.at_level(logging.DEBUG, "puppet.facts"):
         assert "a" not in await resolve(Host(environ=ENVIRON), sources, [machine])
     assert [record.getMessage() for record in caplog.records if "Ruby" in record.getMessage()] == [
-        "Skipped 1 custom facts in Ruby that have no Python file beside them: a.rb"
+        "Skipped 1 custom facts in Ruby that have no Python counterpart: a.rb"
     ]
 
 

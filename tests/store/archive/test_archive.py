@@ -186,7 +186,7 @@ REFUSED: dict[str, tuple[tuple[str, bytes], str]] = {
     "UTF-16": (("puppetdb-bak/facts/a.json", facts_of("a").decode().encode("utf-16")), "not JSON"),
     "another node's facts": (
         ("puppetdb-bak/facts/a.json", facts_of("b")),
-        "its name says that it is of a, and its content that it is of b",
+        "its name is that of a, but its content that of b",
     ),
     "facts without values": (("puppetdb-bak/facts/a.json", b'{"certname": "a"}'), "lacks the keys"),
     "a version of later times": ((f"puppetdb-bak/catalogs/a-{'0' * 40}.json", b"{}"), "Unsupported command replace catalog version 99"),
@@ -233,7 +233,7 @@ HOSTILE: dict[str, tuple[bytes, type[Exception], str]] = {
     "versions that are no object": (tgz((METADATA[0], b"[]")), BadData, "no command_versions"),
     "versions that are no JSON": (tgz((METADATA[0], b"{")), BadData, "not JSON"),
     "versions twice": (tgz(METADATA, METADATA), BadData, "export-metadata.json twice"),
-    "a command without a version": (tgz(METADATA, (f"puppetdb-bak/catalogs/a-{'0' * 40}.json", b"{}")), BadData, "does not say"),
+    "a command without a version": (tgz(METADATA, (f"puppetdb-bak/catalogs/a-{'0' * 40}.json", b"{}")), BadData, "lacks the version of"),
     "a file that claims to be huge": (archive_with_header(size=2**40), TooLarge, "more than"),
     "a file of a negative size": (archive_with_header(size=-1), BadData, "negative"),
     "a name that claims to be huge": (archive_with_header(type=tarfile.XHDTYPE, size=2**33), TooLarge, "describes itself"),
