@@ -63,7 +63,7 @@ async def test_commands_wait_while_the_database_is_away(tmp_path: Path, caplog: 
             numbers = [number for name, number in writer.stored if name == f"web{node}"]
             assert numbers == sorted(numbers)
         assert processor.counts["retried"] > 20
-    warnings = [record.message for record in caplog.records if "just now" in record.message or "again" in record.message]
+    warnings = [record.message for record in caplog.records if "at the moment" in record.message or "again" in record.message]
     assert len(warnings) == 2, "one line when the database goes, one when it comes back"
 
 
