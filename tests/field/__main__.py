@@ -107,7 +107,9 @@ def jobs_of(folder: Path, name: str, site: Site) -> list[dict[str, Any]]:
     root = folder / name / "production"
     modulepath = [str(root / each) for each in site.modulepath] + [str(folder / "core")]
     _write_stubs(root, site, modulepath)
-    settings = {key: value.format(root=root) if isinstance(value, str) else value for key, value in site.settings.items()}
+    (folder / name / "var").mkdir(exist_ok=True)  # functions keep there what they make up, as keys
+    own = {"vardir": str(folder / name / "var")}
+    settings = own | {key: value.format(root=root) if isinstance(value, str) else value for key, value in site.settings.items()}
     found = []
     files = sorted(root.glob(site.node_files)) if site.node_files else []
     names = [*site.names, *(each.stem if "." in each.stem else f"{each.stem}.{site.domain}" for each in files)]

@@ -28,7 +28,7 @@ def compiled(
     version: str = "7.23.0",
 ) -> dict[str, Any]:
     """What we make of a node, in the form of reference.rb; `logs` gets what is logged. `classes` and `parameters` are a classifier's."""
-    server = {"serverversion": version, "servername": "puppet", "serverip": "127.0.0.1"}
+    server = {"serverversion": version, "servername": "puppet", "serverip": "127.0.0.1", "environment": "production"}
     host, _, domain = certname.partition(".")
     node = NodeInput(
         certname,
