@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 
 import pytest
@@ -40,14 +39,16 @@ def test_CA_30_no_request_revokes_the_certificate_with_which_the_master_serves(e
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_CA_30_a_command_that_takes_the_certificate_of_the_master_away_needs_force(empty_site: Site, command: str) -> None:
+def test_CA_30_a_command_that_takes_the_certificate_of_the_master_away_needs_force(
+    empty_site: Site, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     empty_site.bootstrap()
     site = CaSite(empty_site.files, empty_site.ssldir, rules=empty_site.rules, now=empty_site.clock)
     run, words = COMMANDS[command]
-    err = io.StringIO()
-    assert run(words, site, out=io.StringIO(), err=err) != 0
-    assert "This master serves with the certificate" in err.getvalue() and f"puppet cert clean --force {NAME}" in err.getvalue()
+    assert run(words, site) != 0
+    err = capsys.readouterr().err
+    assert "This master serves with the certificate" in err and f"puppet cert clean --force {NAME}" in err
     assert empty_site.open().revoked() == frozenset()
     assert empty_site.ssldir.hostprivkey.exists() and empty_site.ssldir.hostcert.exists()
-    assert run([*words, "--force"], site, out=io.StringIO(), err=err) == 0
+    assert run([*words, "--force"], site) == 0
     assert empty_site.open().revoked() == {2}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from master.termini.ldap import Ldap
+from master.termini.ldap import Ldap, LdapSearch, LdapServer
 from master.termini.node import Classifier
 from shared.indirector import Binding
 from shared.models.node import NODE
@@ -93,10 +93,8 @@ async def test_CMP_12_a_name_in_a_query_of_the_directory_is_only_ever_a_value(na
             made.strategy.add_entry("cn=victim,ou=Hosts", {"objectclass": "puppetClient", "cn": "victim"})
             return made
 
-    terminus = Directory(
-        server="x", port=389, base="ou=Hosts", query="(&(objectclass=puppetClient)(cn=%s))", class_attributes=["puppetclass"],
-        parent_attribute="parentnode", strategy=ldap3.MOCK_SYNC,
-    )  # fmt: skip
+    entries = LdapSearch("ou=Hosts", "(&(objectclass=puppetClient)(cn=%s))", ("puppetclass",), "parentnode")
+    terminus = Directory(LdapServer("x", 389), entries, strategy=ldap3.MOCK_SYNC)
     assert await Binding(NODE, terminus).find(name) is None
     (sent,) = asked
     assert sent.startswith("(&(objectclass=puppetClient)(cn=") and sent.endswith("))")
