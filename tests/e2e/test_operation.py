@@ -360,7 +360,7 @@ def test_certificates_that_end_are_renewed_by_agents_and_warned_of_by_the_master
     assert [entry["serial"] for entry in entries if (entry["action"], entry["name"]) == ("renew", "agent2.test")] == [renewed.serial_number]
     assert "Downloaded certificate 'agent2.test' with fingerprint (SHA256)" in agent.puppet("ssl", "renew_cert")
     assert x509.load_pem_x509_certificate(agent.certificate.read_bytes()).serial_number > renewed.serial_number
-    site.until_logged("The CA's certificate 'Puppet CA: localhost' ends on ")
+    site.until_logged("The CA's certificate 'Puppet CA: localhost' expires on ")
     site.stop()
     started(site)
     wait_until(lambda: 'puppet_agent_certificates_ending{days="7"} 2' in metrics(site))
