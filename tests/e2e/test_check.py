@@ -234,5 +234,5 @@ def test_certificates_that_end_soon_are_warned_of(tmp_path: Path) -> None:
     assert done.code == 0
     assert "Warning (certificates): The CA's certificate 'Puppet CA: localhost' expires on " in done
     assert "Warning (certificates): The certificate of this master 'localhost' expires on " in done
-    assert "Warning (certificates): Certificates of agents end within 7 days: agent1.test\n" in done
+    assert "Warning (certificates): Certificates of agents expire within 7 days: agent1.test\n" in done
     assert done.text.endswith("\n0 errors, 3 warnings\n")
