@@ -147,7 +147,9 @@ CASES = {
     ),
     "a CRL that is none": Case(lambda site: (site.ca / "ca_crl.pem").write_text("x"), "certificates", "error", "ca_crl.pem cannot be read"),
     "a key for all": Case(lambda site: (site.ca / "ca_key.pem").chmod(0o644), "permissions", "error", "open to everybody", "chmod 0640"),
-    "code for all": Case(lambda site: (site.root / "conf" / "code").chmod(0o777), "permissions", "error", "is writable for all users", "o-w"),
+    "code for all": Case(
+        lambda site: (site.root / "conf" / "code").chmod(0o777), "permissions", "error", "is writable for all users", "o-w"
+    ),
     "a manifest": Case(site_file("manifests/site.pp", "class {"), "environments", "error", "production/manifests/site.pp", "line 1"),
     "a module's manifest": Case(site_file("modules/m/manifests/init.pp", "class m { $x = }"), "environments", "error", "init.pp, line: 1"),
     "a template": Case(site_file("modules/m/templates/t.epp", "<% if { %>"), "environments", "error", "templates/t.epp", "line 1"),

@@ -208,7 +208,7 @@ async def test_too_many_facts_that_end_the_process_are_given_up(tmp_path: Path, 
     code = '40.times { |number| Facter.add("d#{number}") { setcode { exit! 1 } } }\nFacter.add(:last) { setcode { 1 } }'
     assert "last" not in await facts_of(tmp_path, code)
     assert caplog.records[-1].getMessage() == (
-        f"Facts in Ruby ended their process 20 times; those that were not found out are missing, of {tmp_path}/code.rb"
+        f"Facts in Ruby terminated their process 20 times; unresolved facts are missing, of {tmp_path}/code.rb"
     )
 
 
