@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, MetaData, Table, Text, insert, inspec
 from .moves import UNFINISHED, forget_move
 from .tables import metadata
 
-HALF_MOVED = "the database holds only a part of what 'puppet db move' brings here: call that again until it has ended, or use another one"
+HALF_MOVED = "the database holds only a part of the data of 'puppet db move': run that again until it succeeds, or use another database"
 
 NEWER = "the database was written by a newer version of this program: use that, or restore a backup"
 

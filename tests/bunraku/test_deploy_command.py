@@ -248,7 +248,7 @@ def test_environments_whose_branch_is_gone_are_marked_and_pruned(site: Site) -> 
         site.repository.git("branch", "--delete", "--force", branch)
     site.repository.git("branch", "--move", "production", "main")
     listing = site.puppet("deploy", "--list", *site.options()).out
-    assert [line for line in listing.splitlines() if "gone" in line] == [
+    assert [line for line in listing.splitlines() if "removed" in line] == [
         "feature_x: (its branch feature/x was removed)",
         "frozen: (its branch release was removed)",
         "production: (its branch production was removed)",

@@ -182,7 +182,7 @@ def test_what_catalogs_depended_on_is_kept_for_the_next_preview(site: Site, tmp_
 def test_a_folder_of_records_that_cannot_be_written_is_one_warning(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     assert site.run("--from", "production", "--to", "feature", "--all", "--preview_records", "/proc/version/records") == 0
     (warning,) = caplog.records
-    assert "depends on to /proc/version/records: Not a directory" in warning.message
+    assert "in /proc/version/records: Not a directory" in warning.message
 
 
 def test_folders_are_sides_too_and_their_names_are_no_difference(site: Site, tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def test_a_postgresql_that_does_not_answer_is_named(site: Site) -> None:
         (["store_port = 8081"], "web1.example.com\n# a comment\n\n", []),
         (["store_port = 8081"], None, [("error", "Could not read allowed: [Errno 2] No such file or directory: 'allowed'")]),
         (["store_port = 8081"], "Web 1\n", [("warning", "allowed: 'Web 1' is no certname: ")]),
-        (["store_port = 8081"], "", [("warning", "allowed names nobody: all clients are refused at store_port")]),
+        (["store_port = 8081"], "", [("warning", "allowed is empty: all clients are refused at store_port")]),
         ([], "web1.example.com\n", [("warning", "store_allowlist protects store_port only, which is 0")]),
     ],
 )
@@ -295,7 +295,7 @@ def test_a_list_of_certnames_is_read(
 @pytest.mark.slow
 def test_a_disk_with_less_room_than_the_queue_may_take_is_named(site: Site) -> None:
     ((severity, message),) = findings_of(site("store_queue_bytes = 1000000GiB"))
-    assert severity == "warning" and message.endswith("; commands that wait may take 1024000000 MiB")
+    assert severity == "warning" and message.endswith("; pending commands may take 1024000000 MiB")
 
 
 @pytest.mark.slow

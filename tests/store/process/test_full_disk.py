@@ -133,7 +133,7 @@ async def test_commands_that_a_full_disk_keeps_from_the_database_wait_for_room(t
                     assert (await submit(client, number, LARGE)).status == 200
                 disk.fill()
             async with asyncio.timeout(40):
-                while b"Commands cannot be stored just now" not in (store.folder / "log").read_bytes():  # noqa: ASYNC110
+                while b"Commands cannot be stored at the moment" not in (store.folder / "log").read_bytes():  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
             assert (await submit(client, 4)).status == 507
             assert await stored(client) == set()
