@@ -91,7 +91,7 @@ async def test_a_store_that_cannot_start_is_tried_again(settings: MasterSettings
     store = process(settings, LISTENS + "sys.exit(3)")
     async with running(store, starts=2):
         pass
-    assert store.problem == "its exit code is 3, and its log says why"
+    assert store.problem == "its exit code is 3; see its log"
 
 
 async def test_a_program_that_is_missing_is_said(settings: MasterSettings) -> None:

@@ -32,7 +32,7 @@ ROWS = {  # how many there are of each group
     # 14 queries that are an error of the program.
     "PDB": 11,
 }
-CLOSED = ("CA", "TLS", "HTTP", "ACL", "FB", "RPT", "PRS", "PDB")  # groups in which nothing is left open
+CLOSED = ("CA", "TLS", "HTTP", "ACL", "FB", "RPT", "PDB")  # groups in which nothing is left open
 
 
 @cache
