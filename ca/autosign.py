@@ -52,10 +52,6 @@ def decide_by_list(name: str, patterns: Iterable[str]) -> AutosignDecision:
     return AutosignDecision(False, "no pattern matches it")
 
 
-AT_ONCE = 4
-QUEUE = 200  # requests that may wait for the program
-
-
 class Autosign:
     """
     The setting `autosign`, asked for each new request.
@@ -74,7 +70,7 @@ class Autosign:
     @property
     def busy(self) -> bool:
         """Whether so many wait that no more should come."""
-        return self._waiting >= QUEUE
+        return self._waiting >= MAX_WAITING
 
     async def decide(self, name: str, pem: bytes) -> AutosignDecision:
         """Return the setting's decision about a request; an unreadable list and a failing program mean no, and are logged."""

@@ -429,7 +429,7 @@ class ProcessPool:
             self._failed_starts += 1
             if not retried or self._failed_starts > 1:
                 self._set_problem(f"a compiling process could not be started: {start_failure(err)}")
-            error = PuppetError("A compiling process could not be started", hint="The master's log says why.")
+            error = PuppetError("A compiling process could not be started", hint="See the master's log.")
             raise (_WorkerLost(error) if retried else error) from err
         self._failed_starts = 0
         if worker.warning and worker.warning not in self.warnings:
