@@ -74,20 +74,21 @@ def _authority(settings: MasterSettings, store: CaStore, now: datetime) -> Itera
         yield Finding(AREA, "warning", message, "Is it from a back-up? Run 'puppet cert reinventory'.")
     authority.crl()
     verify.verify_bundle(authority.bundle)
-    yield from _ending(agent_endings(authority), now)
+    yield from endings_found(agent_endings(authority), now)
 
 
 def _server(settings: MasterSettings, now: datetime) -> Iterator[Finding]:
     files = trust_files(settings)
     server_trust = trust.load(files)
-    yield from _ending(server_endings(files), now)
+    yield from endings_found(server_endings(files), now)
     certificate = bundles.certificate(files.certificate.read_bytes())
     verify.verify(certificate, verify.TrustStore(server_trust.authorities, server_trust.crls, "leaf"), now=now, purpose="server")
     verify.verify_host(certificate, settings.certname)
 
 
-def _ending(endings: list[Ending], now: datetime) -> Iterator[Finding]:
+def endings_found(endings: list[Ending], now: datetime) -> Iterator[Finding]:
+    """Yield a finding for each certificate or list that has expired, an error unless it is an agent's, or expires soon, a warning."""
     for warning in expiry_warnings(endings, now):
         message, _, hint = warning.partition(". ")
-        over = " ended on " in message and not message.startswith("Certificates of agents")
+        over = " expired on " in message and not message.startswith("Certificates of agents")
         yield Finding(AREA, "error" if over else "warning", message, hint)

@@ -365,4 +365,4 @@ def test_certificates_that_end_are_renewed_by_agents_and_warned_of_by_the_master
     started(site)
     wait_until(lambda: 'puppet_agent_certificates_ending{days="7"} 2' in metrics(site))
     assert 'puppet_certificate_end_seconds{kind="master",name="localhost"} ' in metrics(site)
-    site.until_logged("Certificates of agents end within 7 days: agent1.test, agent2.test. ")  # the numbers are there before
+    site.until_logged("Certificates of agents expire within 7 days: agent1.test, agent2.test. ")  # the numbers are there before

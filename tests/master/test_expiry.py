@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from httpd.tls.trust import TrustFiles
+from master.checks.certificates import endings_found
 from master.observability.metrics import Metrics
 from master.service.expiry import Ending, Expiries, agent_endings, expiry_warnings, server_endings
 from tests.support.ca_site import START, Clock, Site, empty_site, pem, site
@@ -39,6 +40,14 @@ def test_the_most_urgent_is_said_first_and_agents_of_a_step_together() -> None:
         "Certificates of agents expire within 7 days: web00, web01, web02, web03, web04, web05, web06, web07, web08, web09 and 2 more",
         "The CA's certificate 'Puppet CA: x' expires on 2026-12-20T12:00:00UTC",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "days", "severity"), [("master", -1, "error"), ("master", 1, "warning"), ("crl", -1, "error"), ("agent", -1, "warning")]
+)
+def test_a_certificate_that_has_expired_is_an_error_of_the_check_unless_it_is_an_agents(kind: Any, days: int, severity: str) -> None:
+    (finding,) = endings_found([Ending(kind, "x", START + timedelta(days=days))], START)
+    assert finding.severity == severity
 
 
 def test_agents_whose_certificates_have_ended_are_not_said_to_renew_them() -> None:
