@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import ssl
 import threading
 from collections.abc import Iterator
+from functools import partial
+from http.client import HTTPSConnection
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from ca.storage import inventory
 from shared.data import plainjson, plainyaml
 from shared.settings import AgentSettings, Conf, load
 from tests.support.processes import MasterProcess, master
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -83,6 +87,7 @@ async def test_R_17_agents_go_on_while_masters_are_restarted_one_after_the_other
             for each in masters:
                 assert each.stop() == 0
                 each.start()
+                wait_until(partial(is_functional, each))  # as whoever restarts masters one after the other does
 
     async def restarting() -> None:
         try:
@@ -102,6 +107,18 @@ async def test_R_17_agents_go_on_while_masters_are_restarted_one_after_the_other
     for each in masters:
         assert each.stop() == 0
         check_whole(each)
+
+
+def is_functional(process: MasterProcess) -> bool:
+    """Return whether a master says that it can serve agents."""
+    context = ssl.create_default_context(cafile=str(process.root / "conf/ssl/certs/ca.pem"))
+    context.check_hostname = False
+    connection = HTTPSConnection("127.0.0.1", process.port, timeout=30, context=context)
+    try:
+        connection.request("GET", "/status/v1/simple/server")
+        return connection.getresponse().status == 200
+    finally:
+        connection.close()
 
 
 def check_whole(process: MasterProcess) -> None:
