@@ -215,6 +215,7 @@ def test_another_environment_has_to_be_there(apply: Callable[..., Said], file: M
     assert "Info: Applying configuration version '42'\n" in said.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "version"), [([], "of the environment"), (["--config_version", "/bin/echo of the command"], "of the command")]
 )

@@ -55,6 +55,7 @@ PLAIN = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(PLAIN, st.sampled_from([(",", ":"), (", ", ": ")]), st.booleans())
 def test_json_is_read_as_the_same_values_of_the_same_types_however_it_is_written(
     data: Any, separators: tuple[str, str], is_escaped: bool
