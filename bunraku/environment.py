@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from shared.errors import NotFound
 from shared.settings import AgentSettings, MasterSettings, load
 
 OPTIONAL = "production"  # the environment that may be missing: `puppet apply` then works with none
+_MODULE = re.compile(r"[a-z]\w*", re.ASCII)
 
 
 def environment_of(settings: MasterSettings, *, modulepath: str = "") -> Environment:
@@ -44,7 +46,7 @@ def modules_of(environment: Environment) -> list[Path]:
     modules: dict[str, Path] = {}
     for base in environment.modulepath:
         try:
-            folders = sorted(each for each in Path(base).iterdir() if each.is_dir())
+            folders = sorted(each for each in Path(base).iterdir() if _MODULE.fullmatch(each.name) and each.is_dir())
         except OSError:
             continue
         for folder in folders:

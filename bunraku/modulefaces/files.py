@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from shared.docstrings import parse_docstring
-from shared.errors import ConfigError, Denied, Location, PuppetError
+from shared.errors import BadData, ConfigError, Denied, Location, PuppetError
+from shared.filesystem.files import read_regular
 from shared.filesystem.trust import check_place_of_code
 from shared.settings import AgentSettings, load
 
 from ..environment import plugin_folders
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+MAX_SOURCE = 1 << 20  # bytes of a face's file
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,9 @@ class FaceFile:
         """
         self.check()
         try:
-            tree = ast.parse(self.path.read_bytes())
+            tree = ast.parse(read_regular(self.path, MAX_SOURCE))
+        except BadData as err:
+            raise ConfigError(f"Could not read the face {self.name}: {err.message} (file: {self.path})") from err
         except OSError as err:
             raise ConfigError(f"Could not read the face {self.name}: {err.strerror} (file: {self.path})") from err
         except (SyntaxError, ValueError, RecursionError, MemoryError) as err:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +13,8 @@ from ..data import plainjson, plainyaml
 from ..errors import BadData, ConfigError, NotFound, PuppetError
 from ..indirector import Binding, Model, Option, Request
 from .core import Face, action, option
+
+MAX_INSTANCE = 64 << 20  # bytes of a file or of standard input
 
 
 class IndirectionFace(Face):
@@ -118,7 +121,10 @@ def _text(value: object) -> str:
 def _data(file: str) -> Any:
     """Return the data in a file, or on standard input. Blocks; PuppetError."""
     try:
-        body = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as stream:
+            body = stream.read(MAX_INSTANCE + 1)
+        if len(body) > MAX_INSTANCE:
+            raise PuppetError(f"Could not read {file}: it is larger than {MAX_INSTANCE} bytes")
         return plainjson.loads(body) if body.lstrip().startswith((b"{", b"[")) else plainyaml.loads(body)
     except OSError as err:
         raise PuppetError(f"Could not read {file}: {err.strerror}") from err

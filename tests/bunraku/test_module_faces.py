@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bunraku.modulefaces.files import MAX_SOURCE
 from bunraku.puppet import command_names, main
 from tests.support.command_line import Puppet, Said
 from tests.support.needs import needs_root
@@ -211,6 +212,7 @@ def test_help_names_the_faces_of_modules_and_runs_none_of_them(tmp_path: Path, c
     [
         ("broken", "class X(:", "Could not load the face broken: SyntaxError: invalid syntax (file: FILE, line: 1)"),
         ("other", face("another"), "FILE defines no face other"),
+        ("large", "#" * (MAX_SOURCE + 1), f"Could not read the face large: larger than {MAX_SOURCE} bytes (file: FILE)"),
         ("node", face("node"), "The face node is not used: puppet node is built in (file: FILE)"),
         ("help", face("help"), "The face help is not used: puppet help is built in (file: FILE)"),
     ],
@@ -271,6 +273,11 @@ def test_the_first_of_two_faces_counts_and_libdir_comes_last(tmp_path: Path, cal
     assert called("show", "show").out == "of b\n"
     add_face(tmp_path, "a", "show", face("show").replace("shown", "of a"))
     assert called("show", "show").out == "of a\n"
+
+
+def test_a_folder_whose_name_is_no_modules_has_no_faces(tmp_path: Path, called: Puppet) -> None:
+    add_face(tmp_path, "m.old", "show", face("show"))
+    assert called("show", "show").err.startswith("Error: Unknown Puppet subcommand 'show'")
 
 
 def test_the_modulepath_of_the_command_line_counts(tmp_path: Path, lamps: Path, called: Puppet) -> None:
