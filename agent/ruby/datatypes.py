@@ -35,6 +35,8 @@ def _describe(text: str) -> dict[str, Any]:
         type_ = parse_type(text)
     except EvaluationError as err:
         return {"fault": _fault(text, err)}
+    except RecursionError:
+        return {"fault": "is nested too deeply"}
     content = type_.type if isinstance(type_, OptionalType) else type_
     simple = normalized(type_)
     return {
