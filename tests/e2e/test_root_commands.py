@@ -24,6 +24,7 @@ import pytest
 from bunraku.puppet import command_names
 from environments.first import make_first_environment
 from tests.support.control_repository import ControlRepository
+from tests.support.imports import PACKAGES
 from tests.support.needs import needs_git, needs_root
 from tests.support.processes import Done, MasterProcess, clean_environment, run
 from tests.support.waiting import wait_until
@@ -154,6 +155,13 @@ def can_start(argv: list[str]) -> bool:
     return True
 
 
+def link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # on another file system
+        shutil.copy2(source, target)
+
+
 @pytest.fixture(scope="module")
 def python() -> Iterator[str]:
     """An interpreter that every account may start, with what is installed for this one."""
@@ -168,6 +176,10 @@ def python() -> Iterator[str]:
                 continue
             (paths[0] / "ours.pth").write_text(f"{ROOT}\n{site}\n")
             start = ["-I", "-c", "import master.process, uvloop, cryptography.x509, orjson"]
+            if not can_start([program, *start]):  # this checkout may be in a folder of root's
+                for source in (site, *(ROOT / package for package in PACKAGES)):
+                    into = paths[0] if source == site else paths[0] / Path(source).name
+                    shutil.copytree(source, into, copy_function=link_or_copy, symlinks=True, dirs_exist_ok=True)
             if can_start([program, *start]):
                 yield program
                 return
