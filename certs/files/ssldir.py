@@ -49,13 +49,15 @@ class SslDir:
         """Return the usual places."""
         certs, private, public, requests = (root / name for name in ("certs", "private_keys", "public_keys", "certificate_requests"))
         folders = (certs, private, public, requests)
-        cert, key, public_key, csr = (folder / f"{valid_certname(certname)}.pem" for folder in folders)
+        own = f"{valid_certname(certname)}.pem"
+        cert, key, public_key, csr = (folder / own for folder in folders)
         return cls(root, certname, *folders, certs / "ca.pem", cert, key, public_key, csr, root / "crl.pem", root / "ssl.lock")
 
     @classmethod
     def of(cls, settings: CommonSettings) -> SslDir:
         """Return the paths where the settings put each of them."""
-        places: dict[str, Path] = {field.name: getattr(settings, field.name) for field in fields(cls)[2:-1]}
+        names = {field.name for field in fields(cls)} - {"root", "certname", "lock"}
+        places: dict[str, Path] = {name: getattr(settings, name) for name in names}
         return cls(settings.ssldir, valid_certname(settings.certname), **places, lock=settings.ssl_lockfile)
 
     @property

@@ -25,8 +25,8 @@ log = logging.getLogger("puppet.indirector")
 
 T = TypeVar("T")
 
-IN_PLACE = 64 * 1024  # bytes of JSON, or of a form, that take a millisecond: the event loop parses them itself
-REPORT_IN_THREAD = 512 * 1024  # bytes of a report as JSON that take some milliseconds: a thread parses them
+IN_PLACE = 64 * 1024  # bytes of JSON, or of a form, up to which the event loop parses them itself, in one to three milliseconds
+REPORT_IN_PROCESS = 512 * 1024  # bytes of a report as JSON from which a process parses it; a smaller one takes some milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class BodyParser:
     """
     Parses what peers send, and large files of ours.
 
-    A process gets YAML of any size, reports from REPORT_IN_THREAD on, and facts, requests for catalogs and files from IN_PLACE on.
+    A process gets YAML of any size, reports from REPORT_IN_PROCESS on, and facts, requests for catalogs and files from IN_PLACE on.
 
     Args:
         pool: The processes; None: threads do their work.
@@ -47,7 +47,7 @@ class BodyParser:
     async def load(self, indirection: Indirection[M], body: bytes, dialect: Dialect, form: Format) -> M:
         """Return the instance in a body; BadData when it is none, or takes too long, Unavailable when too many wait."""
         is_yaml = "yaml" in form.name
-        is_large = len(body) >= (IN_PLACE if indirection is FACTS else REPORT_IN_THREAD) and indirection in (FACTS, REPORT)
+        is_large = len(body) >= (IN_PLACE if indirection is FACTS else REPORT_IN_PROCESS) and indirection in (FACTS, REPORT)
         if self.pool is not None and (is_yaml or is_large):
             return await self.pool.load(indirection, body, dialect, form)
         return await self.parse(lambda: dialect.load(indirection, body, form), len(body), in_thread=is_yaml)

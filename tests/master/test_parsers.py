@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 
 from master.catalogs.v4_request import CatalogRequest, catalog_request_of
-from master.pools.body_parser import IN_PLACE, REPORT_IN_THREAD, BodyParser
+from master.pools.body_parser import IN_PLACE, REPORT_IN_PROCESS, BodyParser
 from master.pools.parse_pool import ParsePool
 from master.pools.parse_worker import seconds_for
 from master.termini.node import NodeFiles
@@ -159,14 +159,14 @@ class CountedPool(ParsePool):
 async def test_yaml_and_large_bodies_are_for_a_process_and_small_json_is_not() -> None:
     pool = CountedPool()
     parser, json_form, yaml_form = BodyParser(pool), MODERN.formats["json"], LEGACY.formats["yaml"]
-    for indirection, named, most in ((FACTS, b'{"name": "n"}', IN_PLACE), (REPORT, b'{"host": "n"}', REPORT_IN_THREAD)):
+    for indirection, named, most in ((FACTS, b'{"name": "n"}', IN_PLACE), (REPORT, b'{"host": "n"}', REPORT_IN_PROCESS)):
         pool.bodies = 0
         await parser.load(indirection, named.ljust(most - 1), MODERN, json_form)
         assert pool.bodies == 0
         await parser.load(indirection, named.ljust(most), MODERN, json_form)
         await parser.load(indirection, b"", LEGACY, yaml_form)
         assert pool.bodies == 2
-    await parser.load(NODE, b'{"name": "n"}'.ljust(REPORT_IN_THREAD), MODERN, json_form)
+    await parser.load(NODE, b'{"name": "n"}'.ljust(REPORT_IN_PROCESS), MODERN, json_form)
     await parser.load_escaped_facts('{"name": "n"}', MODERN, json_form)
     assert pool.bodies == 2
     await parser.load_escaped_facts('{"name": "n"}'.ljust(IN_PLACE), MODERN, json_form)

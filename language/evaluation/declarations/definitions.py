@@ -168,7 +168,14 @@ def _plan(definition: Definition, scope: Scope) -> ParameterPlan:
 
 
 def _bind_by_plan(compilation: Compilation, scope: Scope, definition: Definition, plan: ParameterPlan, resource: DeclaredResource) -> bool:
-    """Do the same where all that is given is right, which is nearly always so; return whether it was."""
+    """
+    Bind the parameters if all given values are right, as they nearly always are; return whether they were.
+
+    No default has been evaluated when it returns False.
+
+    Raises:
+        EvaluationError: a default cannot be evaluated, or is of a wrong type.
+    """
     if not plan.is_usable:
         return False
     values = resource.values
