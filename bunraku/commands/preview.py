@@ -166,7 +166,7 @@ class PreviewCommand:
             nodes = "1 node was" if number == 1 else f"{number} nodes were"
             say("notice", f"{nodes} classified now, because no run of theirs is stored: see node_cache_terminus")
         if self.options.html is not None:
-            _write_page(Path(self.options.html), result)
+            write_page(Path(self.options.html), result)
         self._print(result)
         return self._code(result)
 
@@ -223,7 +223,7 @@ class PreviewCommand:
         return different + (FAILED if result["counts"]["failed"] else 0)
 
 
-def _write_page(path: Path, data: dict[str, Any]) -> None:
+def write_page(path: Path, data: dict[str, Any]) -> None:
     """Write the page of a result; only its owner may read it, because diffs show the contents of files."""
     from master.preview.page import render_html
 

@@ -1,0 +1,1 @@
+"""Moving a Puppet server's configuration, CA and nodes to this master, and back: `puppet migrate`."""
