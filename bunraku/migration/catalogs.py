@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from environments.comparison.catalogs import CatalogComparison, NodeWords
 from environments.directories import Environments
@@ -16,11 +16,10 @@ from environments.files.code_files import DiskFiles
 from environments.module_sources import ModuleSources
 from environments.settings import environment_settings
 from master.bindings import bind
-from master.observability.metrics import Metrics
 from master.pools.compile_pool import CompilePool
-from master.pools.configured import compile_pool_for
 from master.pools.jobs import CompileJob
 from master.preview.nodes import PreviewNodes
+from master.preview.pool import PreviewPool
 from master.preview.result import PreviewResult, PreviewSide
 from master.puppetdb.configured import puppetdb_client
 from master.puppetdb.queries import PuppetDbQueries
@@ -28,10 +27,16 @@ from shared.data import plainjson
 from shared.errors import CompileError, NotFound, PuppetError
 from shared.settings import MasterSettings
 
-from .real import RealPuppet
-
 ENVIRONMENT_FACT = "agent_specified_environment"
 OnNode = Callable[[str, int], None]
+
+
+class InstalledPuppet(Protocol):
+    """A Puppet that compiles nodes, as `RealPuppet` does."""
+
+    version: str
+
+    def compile(self, job: CompileJob) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +47,10 @@ class Comparer:
     Args:
         settings: this master's, with the server's code and data.
         real: the installed Puppet.
-        account: (uid, gid) of the processes that compile here; None: the caller's.
     """
 
     settings: MasterSettings
-    real: RealPuppet
-    account: tuple[int, int] | None
+    real: InstalledPuppet
 
     async def compare(self, names: Sequence[str], on_node: OnNode) -> PreviewResult:
         """
@@ -60,8 +63,7 @@ class Comparer:
         """
         environments = Environments(environment_settings(self.settings))
         client = await asyncio.to_thread(puppetdb_client, self.settings)
-        queries = PuppetDbQueries(client)
-        pool = compile_pool_for(self.settings, environments, Metrics(), start_as=self.account, on_question=queries)
+        pool = PreviewPool.of(self.settings, environments, on_question=PuppetDbQueries(client)).compile_pool
         began = time.monotonic()
         sides = PreviewSide(f"Puppet {self.real.version}", ""), PreviewSide("this master", "")
         result = PreviewResult(*sides, environment="")

@@ -85,8 +85,8 @@ def findings_of(plan: MigrationPlan, places: Mapping[str, str], now: datetime) -
 
 
 def _of_ca(plan: MigrationPlan, now: datetime) -> Iterator[Finding]:
-    if (pid := plan.server.pid) is not None:
-        yield Finding("certificates", "notice", f"The server runs (process {pid})", "Stop it before puppet migrate run: its CA may sign.")
+    if sign := plan.server.running:
+        yield Finding("certificates", "notice", f"The server runs ({sign})", "Stop it before puppet migrate run: its CA may sign.")
     if not plan.adopts_ca:
         return
     try:
@@ -123,4 +123,4 @@ def catalogs(plan: MigrationPlan, places: Mapping[str, str], ruby: str, names: S
     server, account = plan.server.settings, account_of(plan.target)
     words = options_of(server, plan.server.confdir, settings.vardir)
     with RealPuppet(ruby, words, account, settings.compile_timeout) as real:
-        return asyncio.run(Comparer(settings, real, account).compare(names, on_node))
+        return asyncio.run(Comparer(settings, real).compare(names, on_node))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +18,14 @@ from shared.settings.conf import Conf, ConfEntry, read
 
 MAX_CONF = 4 * 2**20
 """Bytes of a file in conf.d."""
+CONNECT = 2.0
+"""Seconds for a connection to the server's port."""
 _REFUSED = re.compile(r"Could not set (\w+) to .*: that is not supported here", re.DOTALL)
 _FOLDERS = {"conf": "confdir", "code": "codedir", "var": "vardir"}
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PackageLayout:
     """
     The folders of one kind of package.
 
@@ -41,14 +44,14 @@ class Layout:
 
 
 LAYOUTS = (
-    Layout(
+    PackageLayout(
         "/etc/puppetlabs/puppet",
         "/etc/puppetlabs/puppetserver",
         "/var/run/puppetlabs/puppetserver",
         "/opt/puppetlabs/puppet/bin/ruby",
         {"codedir": "/etc/puppetlabs/code", "vardir": "/opt/puppetlabs/server/data/puppetserver", "ssldir": "$confdir/ssl"},
     ),
-    Layout(
+    PackageLayout(
         "/etc/puppet",
         "/etc/puppet/puppetserver",
         "/run/puppetserver",
@@ -115,8 +118,26 @@ class ExistingServer:
         raise NotFound(f"There is no Puppet server in {places}", hint="Name the folder of its puppet.conf with --from.")
 
     @property
-    def pid(self) -> int | None:
-        """Return the process of the server while it runs."""
+    def running(self) -> str:
+        """Return what shows that the server runs: its process, or that its port is in use; '' when it does not. Blocks, briefly."""
+        pid = self._pid()
+        if pid is not None:
+            return f"process {pid}"
+        host = str(self.conf_d.get("webserver.ssl-host", "0.0.0.0"))  # noqa: S104  # as the file has it
+        address = "127.0.0.1" if host in ("0.0.0.0", "::") else host, self.port  # noqa: S104
+        try:
+            socket.create_connection(address, CONNECT).close()
+        except OSError:
+            return ""
+        return f"something listens on {address[0]} port {address[1]}"
+
+    @property
+    def port(self) -> int:
+        """Return the port of the server's web server."""
+        port = self.conf_d.get("webserver.ssl-port", self.settings.masterport)
+        return port if isinstance(port, int) else self.settings.masterport
+
+    def _pid(self) -> int | None:
         try:
             pid = int((self.rundir / "puppetserver.pid").read_text("ascii"))
             os.kill(pid, 0)
@@ -139,7 +160,7 @@ class ExistingServer:
         )
 
 
-def _settings(conf: Conf, flags: Mapping[str, str], layout: Layout) -> tuple[Conf, MasterSettings, dict[str, tuple[ConfEntry, str]]]:
+def _settings(conf: Conf, flags: Mapping[str, str], layout: PackageLayout) -> tuple[Conf, MasterSettings, dict[str, tuple[ConfEntry, str]]]:
     """Return puppet.conf without the settings that are refused here, the settings, and the refused ones."""
     refused: dict[str, tuple[ConfEntry, str]] = {}
     while True:

@@ -64,9 +64,9 @@ def check_possible(plan: MigrationPlan) -> None:
     """Raise Conflict when the server runs, so that its CA may sign while it is copied, or when a migration was done already."""
     if (plan.target.confdir / JOURNAL).exists():
         raise Conflict("A migration was done here already", hint="Undo it first: puppet migrate undo")
-    if plan.adopts_ca and (pid := plan.server.pid) is not None:
+    if plan.adopts_ca and (sign := plan.server.running):
         raise Conflict(
-            f"The server runs (process {pid}), so its CA may sign while it is copied", hint="Stop it first: systemctl stop puppetserver"
+            f"The server runs ({sign}), so its CA may sign while it is copied", hint="Stop it first: systemctl stop puppetserver"
         )
 
 

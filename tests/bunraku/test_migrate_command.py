@@ -17,15 +17,15 @@ from bunraku.migration.catalogs import Comparer
 from bunraku.migration.conf_d import FATES, fate_of, findings_of, settings_of
 from bunraku.migration.existing import ExistingServer
 from bunraku.migration.plan import MigrationPlan
+from ca.authority import CaOptions
 from ca.setup import bootstrap
 from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from certs.keys import KeyKind
 from environments.directories import Environments
 from environments.settings import environment_settings
-from master.observability.metrics import Metrics
-from master.pools.configured import compile_pool_for
 from master.pools.jobs import CompileJob
+from master.preview.pool import PreviewPool
 from shared.errors import NotFound
 from shared.settings import MasterSettings, load
 from shared.settings.conf import Conf
@@ -73,7 +73,7 @@ def old(tmp_path: Path) -> Path:
 def with_ca(old: Path) -> None:
     """Give the server a CA, and the key and certificate of its host."""
     files, ssldir = CaFiles.at(old / "puppetserver/ca"), SslDir.at(old / "puppet/ssl", NAME)
-    bootstrap.bootstrap(files, bootstrap.CaOptions(master=NAME), ssldir, ca_name="Puppet CA: test", generate=KeyKind("ec").generate)
+    bootstrap.bootstrap(files, CaOptions(master=NAME), ssldir, ca_name="Puppet CA: test", generate=KeyKind("ec").generate)
 
 
 def tree(root: Path) -> dict[str, bytes]:
@@ -104,7 +104,7 @@ def migrate(puppet: Puppet, old: Path, *words: str) -> Said:
 def test_the_server_is_found_with_its_folders(old: Path) -> None:
     server = ExistingServer.at(old / "puppet")
     assert (server.folder, server.settings.codedir, server.settings.vardir) == (old / "puppetserver", old / "code", old / "data")
-    assert server.rundir == old / "run" and server.pid is None and not server.is_ca
+    assert (server.rundir, server.port, server.is_ca) == (old / "run", 8150, False)
     with pytest.raises(NotFound, match="There is no Puppet server in"):
         ExistingServer.at(old / "code")
 
@@ -240,7 +240,7 @@ def compiled_here(settings: MasterSettings, name: str) -> dict[str, Any]:
     environments = Environments(environment_settings(settings))
 
     async def compiled() -> bytes:
-        pool = compile_pool_for(settings, environments, Metrics())
+        pool = PreviewPool.of(settings, environments).compile_pool
         try:
             return (await pool(CompileJob(name, "production", facts={"clientcert": name}, trusted={"certname": name}))).body
         finally:
@@ -262,6 +262,6 @@ def test_catalogs_of_both_are_compared(puppet: Puppet, old: Path) -> None:
     cases = [({"catalog": catalog}, "unchanged"), ({"catalog": other}, "changed"), (failing, "fixed")]
     for answer, state in cases:
         real = OtherPuppet({"web1.example.com": answer, "broken.example.com": failing})
-        result = asyncio.run(Comparer(settings, real, None).compare((), lambda state, total: None))
+        result = asyncio.run(Comparer(settings, real).compare((), lambda state, total: None))
         assert result.states == {"broken.example.com": "failed", "web1.example.com": state}
         assert [error["state"] for error in result.data()["errors"]] == ["old"] + ["fixed"] * (state == "fixed")
