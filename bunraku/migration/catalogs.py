@@ -23,6 +23,7 @@ from master.preview.pool import PreviewPool
 from master.preview.result import PreviewResult, PreviewSide
 from master.puppetdb.configured import puppetdb_client
 from master.puppetdb.queries import PuppetDbQueries
+from shared.clock import utc_now
 from shared.data import plainjson
 from shared.errors import CompileError, NotFound, PuppetError
 from shared.settings import MasterSettings
@@ -66,7 +67,7 @@ class Comparer:
         pool = PreviewPool.of(self.settings, environments, on_question=PuppetDbQueries(client)).compile_pool
         began = time.monotonic()
         sides = PreviewSide(f"Puppet {self.real.version}", ""), PreviewSide("this master", "")
-        result = PreviewResult(*sides, environment="")
+        result = PreviewResult(*sides, environment="", time=utc_now().isoformat(timespec="seconds"))
         try:
             indirector = await asyncio.to_thread(bind, self.settings, environments, pool, None, client=client)
             nodes = {

@@ -45,7 +45,8 @@ class SideNames:
             return
         with exported(self.repository, (self.before, self.after), timeout=timeout) as (before, after):
             sides = [
-                PreviewSide(word, str(revision.folder), revision.commit) for word, revision in ((self.before, before), (self.after, after))
+                PreviewSide(word, str(revision.folder), revision.commit, revision.subject)
+                for word, revision in ((self.before, before), (self.after, after))
             ]
             yield Sides(name, *sides)
 

@@ -22,6 +22,7 @@ class Revision:
     """A commit that is exported to a folder."""
 
     commit: str
+    subject: str
     folder: Path
 
 
@@ -80,4 +81,4 @@ def _export(git: Git, repository: Path, name: str, folder: Path) -> Revision:
         place, target = (quoted_for_log(str(path)) for path in (link.relative_to(folder), link.readlink()))
         say("err", f"{place} in {name} is a link to {target}, out of the repository: the preview is without it")
         link.unlink()
-    return Revision(commit, folder)
+    return Revision(commit, run("log", "-1", "--format=%s", commit), folder)

@@ -21,11 +21,12 @@ MAX_DETAILED = 20_000
 
 @dataclass(frozen=True, slots=True)
 class PreviewSide:
-    """One of the two states of the code: `name` as it was given, the folder, and the commit where it is one of a repository."""
+    """One of the two states of the code: `name` as it was given, the folder; of a repository's the commit and its subject."""
 
     name: str
     root: str
     revision: str | None = None
+    subject: str | None = None
 
     @classmethod
     def of_environment(cls, name: str, root: str) -> Self:
@@ -33,7 +34,7 @@ class PreviewSide:
         return cls(name, version_behind(root) or root)
 
     def data(self) -> dict[str, Any]:
-        return {"name": self.name, "root": self.root, "revision": self.revision}
+        return {"name": self.name, "root": self.root, "revision": self.revision, "subject": self.subject}
 
 
 @dataclass(slots=True)
@@ -109,6 +110,7 @@ class PreviewResult:
         elsewhere: nodes that are left out because they are in another environment.
         classified_now: nodes that have the classes of now and not of their last run, of which nothing is stored.
         compilations: how many catalogs were compiled; compiled: how many nodes from both sides.
+        time: when the preview began, in UTC, as ISO 8601.
     """
 
     before: PreviewSide
@@ -124,6 +126,7 @@ class PreviewResult:
     classified_now: list[str] = field(default_factory=list)
     compiled: int = 0
     compilations: int = 0
+    time: str = ""
     seconds: float = 0.0
 
     def add(self, node: str, outcome: Mapping[str, Any]) -> None:
@@ -180,6 +183,7 @@ class PreviewResult:
         yield "from", self.before.data()
         yield "to", self.after.data()
         yield "environment", self.environment
+        yield "time", self.time
         yield "seconds", round(self.seconds, 3)
         yield "counts", self.counts
         yield "nodes", dict(sorted(self.states.items()))

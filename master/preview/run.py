@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from shared.clock import utc_now
 from shared.errors import CompileError, PuppetError, first_error, text_with_hint
 
 from ..dependencies.records import CatalogRecords
@@ -39,7 +40,7 @@ async def run_preview(
     """
     size = nodes.settings.preview_records_size
     records = CatalogRecords(nodes.settings.preview_records) if size else None
-    result = PreviewResult(sides.before, sides.after, sides.environment)
+    result = PreviewResult(sides.before, sides.after, sides.environment, time=utc_now().isoformat(timespec="seconds"))
     began = time.monotonic()
     waiting: Iterator[str] = iter(names)
 

@@ -358,7 +358,7 @@ def test_an_environment_that_is_a_link_is_the_version_that_it_leads_to(site: Sit
     (version / "manifests/site.pp").write_text("notify { $environment: }")
     (environments / "feature").symlink_to(".versions/feature/1")
     code, result = site.preview("--nodes", "db1")
-    assert (code, result["to"]) == (2, {"name": "feature", "root": str(version), "revision": None})
+    assert (code, result["to"]) == (2, {"name": "feature", "root": str(version), "revision": None, "subject": None})
     assert "Notify[production]" in {change["subject"] for change in result["changes"]}  # it is called so in both compilations
 
 

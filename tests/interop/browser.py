@@ -1,11 +1,12 @@
 """
 Looks at pages with Debian's Chromium. A script beside the clients: it reads what to look at, and prints what it saw, in JSON.
 
-In: {"chromium": PATH, "folder": FOLDER, "base": URL, "visits": [{"name", "path", "until": [TEXT...], "fill", "click"}]}. A visit opens a
-page, fills in fields and clicks, by their selectors, and waits until the page shows all texts; FOLDER/NAME.png is what it looks like.
-Out: {NAME: {"status", "text", "drawn", "complaints"}}: the status of the page, what can be read on it and in its drawings, with single
-blanks, and what went wrong: errors of scripts, of the console, and of whatever else the page asked for. What pages ask of other
-servers is answered with nothing.
+In: {"chromium": PATH, "folder": FOLDER, "base": URL, "visits": [{"name", "path", "until": [TEXT...], "fill", "click", "press", "scheme"}]}.
+A visit opens a page, fills in fields, clicks and presses a key, by selectors, and waits until the page shows all texts; FOLDER/NAME.png
+is what it looks like. With a "scheme", light or dark, it also looks for violations of WCAG 2.1 AA in these colours.
+Out: {NAME: {"status", "text", "drawn", "violations", "complaints"}}: the status of the page, what can be read on it and in its drawings,
+with single blanks, the violations, and what went wrong: errors of scripts, of the console, and of whatever else the page asked for. What
+pages ask of other servers is answered with nothing.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ import sys
 import tempfile
 from pathlib import Path
 
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import BrowserContext, Error, Request, sync_playwright
 
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-component-update", "--disable-sync"]
 OPTIONS += ["--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
 SHOWN = "texts => texts.every(text => (document.body?.innerText ?? '').replace(/\\s+/g, ' ').includes(text))"
 DRAWN = "() => [...document.querySelectorAll('svg text')].map(each => each.textContent)"
+VIOLATIONS = """async () => (await axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]})).violations
+  .flatMap(each => each.nodes.map(node => `${each.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`))"""
 WITHIN = 30_000  # milliseconds for what a page shows later than itself, on a machine that is busy
 
 
@@ -33,6 +37,8 @@ def is_fault(request: Request) -> bool:
 def look(context: BrowserContext, base: str, folder: Path, visit: dict) -> dict:
     page = context.new_page()
     page.set_default_timeout(WITHIN)
+    if scheme := visit.get("scheme"):
+        page.emulate_media(color_scheme=scheme)
     complaints = []
     page.on("pageerror", lambda error: complaints.append(f"script: {error}"))
     page.on("console", lambda message: complaints.append(f"console: {message.text}") if message.type == "error" else None)
@@ -44,12 +50,17 @@ def look(context: BrowserContext, base: str, folder: Path, visit: dict) -> dict:
             (page.select_option if selector.startswith("select") else page.fill)(selector, text)
         for selector in visit["click"]:
             page.click(selector)
+        if press := visit.get("press"):
+            page.press(*press)
         page.wait_for_function(SHOWN, arg=visit["until"])
     except Error as error:
         complaints.append(str(error))
     page.screenshot(path=folder / f"{visit['name']}.png", full_page=True)
     text = " ".join(page.inner_text("body").split())
-    seen = {"status": answer.status, "text": text, "drawn": page.evaluate(DRAWN), "complaints": list(complaints)}
+    seen = {"status": answer.status, "text": text, "drawn": page.evaluate(DRAWN), "complaints": list(complaints), "violations": []}
+    if scheme:
+        page.evaluate(AXE_SCRIPT)
+        seen["violations"] = page.evaluate(VIOLATIONS)
     page.close()
     return seen
 

@@ -27,8 +27,8 @@ NODES = [f"web{number:04}.example.com" for number in range(2000)]
 MARKUP = "</script><script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">"
 
 
-def found() -> dict[str, Any]:
-    """A change of all sorts among many, on some of 2,000 nodes."""
+def found(error_state: str) -> dict[str, Any]:
+    """A change of all sorts among many, on some of 2,000 nodes, one of which fails."""
     affected = NODES[:700]
     states = dict.fromkeys(NODES, "unaffected") | dict.fromkeys(affected, "changed")
     states |= {NODES[700]: "failed", NODES[701]: "fixed", NODES[702]: "unchanged"}
@@ -43,7 +43,9 @@ def found() -> dict[str, Any]:
         change("Service[ntp]", affected[:7], kind="order", action="removed", container="File[/etc/ntp.conf]"),
         *(change(f"File[/srv/{number}]", affected[number::50], kind="resource", action="removed") for number in range(300)),
     ]
-    error = message("Could not find class ::ntp::server", [NODES[700]], file="manifests/site.pp", line=4, hint="Is the module there?")
+    error = message(
+        "Could not find class ::ntp::server", [NODES[700]], file="manifests/site.pp", line=4, hint="Is the module there?", state=error_state
+    )
     unstable = [{"subject": "File[/etc/motd]", "parameter": "content", "reason": "generate() is called", "nodes": NODES[:3]}]
     return result(states, changes, errors=[error], unstable=unstable)
 
@@ -56,13 +58,17 @@ class Look:
     fill: dict[str, str] = field(default_factory=dict)
     click: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    page: str = "preview.html"
+    press: tuple[str, str] | tuple[()] = ()
+    scheme: str = ""
 
 
 FIRST = "details.entry:first-of-type > summary"
 LOOKS = {
     "start": Look(
         (
-            "Preview main (aaaaaaaaaaaa) → my-branch (bbbbbbbbbbbb)", "703 nodes compiled on both sides, 1,297 skipped (not affected)",
+            "Preview main (aaaaaaaaaaaa) → my-branch (bbbbbbbbbbbb)", "my-branch Use our own time servers", "2026-11-28 02:10 UTC",
+            "703 nodes compiled on both sides, 1,297 skipped (not affected)",
             "700 changed 1 failed 1 fixed", "By change (306)", "By node (2,000)", "Errors and warnings (1)",
             "changed File[/etc/ntp.conf] content 2 lines 412 nodes", "changed File[/etc/ntp.keys] content (sensitive) 40 nodes",
             "removed class ntp::legacy 12 nodes", "Show more (206 changes left)",
@@ -79,10 +85,10 @@ LOOKS = {
         ("1 of 306 changes", "File[/etc/ntp.conf] content"), fill={"#search": "pool.ntp.org driftfile"}, hidden=("/srv/",)
     ),
     "added-only": Look(("1 of 306 changes", "added Package[chrony]"), fill={"select#action": "added"}, hidden=("/etc/ntp",)),
-    "added-resource": Look(('ensure => installed', '"time"'), fill={"select#action": "added"}, click=(FIRST,)),
+    "added-resource": Look(('ensure => installed', '"time"'), fill={"select#action": "added"}),
     "classes-only": Look(("1 of 306 changes", "class ntp::legacy"), fill={"select#kind": "class"}),
-    "values": Look(("- running + stopped",), fill={"#search": "service[ntp] ensure"}, click=(FIRST,)),
-    "sensitive": Look(("The values differ. They are sensitive and therefore not shown.",), fill={"#search": "ntp.keys"}, click=(FIRST,)),
+    "values": Look(("- running + stopped",), fill={"#search": "service[ntp] ensure"}),
+    "sensitive": Look(("The values differ. They are sensitive and therefore not shown.",), fill={"#search": "ntp.keys"}),
     "searched-node": Look(("added Package[chrony]", "8 of 306 changes"), fill={"#search": "web0399"}, hidden=("/etc/ntp.keys",)),
     "more": Look(("Show more (106 changes left)", "File[/srv/150]"), click=(".more",)),
     "nodes": Look(("changed web0000.example.com", "2,000 nodes", "Show more (1,900 nodes left)"), click=("[data-view=nodes]",)),
@@ -97,10 +103,20 @@ LOOKS = {
         ("1 of 2,000 nodes", "failed web0700", "Could not find class ::ntp::server"),
         fill={"#search": "web0700"}, click=("[data-view=nodes]",),
     ),
-    "errors": Look(
+    "new-errors": Look(
         ("new Could not find class ::ntp::server 1 node", "manifests/site.pp:4", "Is the module there?", "Only in my-branch"),
-        click=("[data-view=messages]", FIRST),
+        page="errors.html", scheme="light",
     ),
+    "old-errors": Look(("old Could not find class ::ntp::server 1 node", "On both sides"), click=("[data-view=messages]",)),
+    "few-changes": Look(("- running + stopped", "Use our own time servers"), page="few.html", scheme="dark"),
+    "light": Look(("-server 0.pool.ntp.org",), click=(FIRST,), scheme="light"),
+    "dark": Look(("-server 0.pool.ntp.org",), click=(FIRST,), scheme="dark"),
+    "nodes-of-a-state": Look(("1 of 2,000 nodes", "fixed web0701.example.com"), click=("#states li:nth-child(5) button",)),
+    "a-link": Look(
+        ("1 of 306 changes", "-server 0.pool.ntp.org", "Show 306 changes"), click=(FIRST, "details.entry:first-of-type .link"), hidden=("/srv/",)
+    ),
+    "a-linked-node": Look(("1 of 2,000 nodes", "changed web0003.example.com"), page="preview.html#node=web0003.example.com"),
+    "the-next-tab-by-its-key": Look(("2,000 nodes",), press=("[data-view=changes]", "ArrowRight")),
     "unstable": Look(("unstable File[/etc/motd] content 3 nodes",), click=("[data-view=unstable]",)),
     "nothing-matches": Look(("0 of 306 changes", "Nothing matches."), fill={"#search": "no such text"}),
 }  # fmt: skip
@@ -129,10 +145,15 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What a browser saw, by the names of the looks."""
     folder = tmp_path_factory.mktemp("preview")
     (folder / "pages").mkdir()
-    (folder / "preview.html").write_text(render_html(found()), "utf-8")
+    few = change("Service[ntp]", NODES[:7], parameter="ensure", old="running", new="stopped")
+    pages = {"preview": found("old"), "errors": found("new"), "few": result(dict.fromkeys(NODES[:7], "changed"), [few])}
+    for name, data in pages.items():
+        (folder / f"{name}.html").write_text(render_html(data), "utf-8")
     visits = [
-        {"name": name, "path": "/preview.html", "until": look.texts, "fill": look.fill, "click": look.click} for name, look in LOOKS.items()
-    ]
+        {"name": name, "path": f"/{look.page}", "until": look.texts, "fill": look.fill, "click": look.click, "press": look.press,
+         "scheme": look.scheme}
+        for name, look in LOOKS.items()
+    ]  # fmt: skip
     with served(folder) as base:
         asked = {"chromium": CHROMIUM, "folder": str(folder / "pages"), "base": base, "visits": visits}
         answer: dict[str, Any] = answers_of("browser.py", asked)
@@ -143,5 +164,6 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.mark.parametrize("name", LOOKS)
 def test_a_page_of_2000_nodes_shows_what_is_looked_for(seen: dict[str, Any], name: str) -> None:
     assert seen[name]["complaints"] == [], seen[name]["text"]
+    assert seen[name]["violations"] == []
     assert [text for text in LOOKS[name].texts if text not in seen[name]["text"]] == []
     assert [text for text in LOOKS[name].hidden if text in seen[name]["text"]] == []

@@ -29,8 +29,8 @@ def result(states: Mapping[str, str], changes: Sequence[Mapping[str, Any]] = (),
     compiled = len(states) - counts["unaffected"]
     return {
         "format": 1,
-        "from": {"name": "main", "root": "/srv/main", "revision": "a" * 40},
-        "to": {"name": "my-branch", "root": "/srv/my-branch", "revision": "b" * 40},
+        "from": {"name": "main", "root": "/srv/main", "revision": "a" * 40, "subject": "Serve time from pool.ntp.org"},
+        "to": {"name": "my-branch", "root": "/srv/my-branch", "revision": "b" * 40, "subject": "Use our own time servers"},
         "environment": "production",
         "counts": {"nodes": len(states), **counts, "compiled": compiled, "compilations": 2 * compiled},
         "nodes": dict(states),
@@ -38,6 +38,7 @@ def result(states: Mapping[str, str], changes: Sequence[Mapping[str, Any]] = (),
         "errors": [],
         "warnings": [],
         "unstable": [],
+        "time": "2026-11-28T02:10:00+00:00",
         "seconds": 12.3,
         **more,
     }

@@ -4,6 +4,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const byId = (id) => document.getElementById(id);
   const AT_ONCE = 100;  // entries that are built before "show more"
+  const FEW = 6;  // entries that are shown with all that they have
   const STATES = {unaffected: "not affected", unchanged: "unchanged", changed: "changed", failed: "failed", fixed: "fixed"};
   const KINDS = {resource: "resources", parameter: "parameters", class: "classes", containment: "containment", order: "order"};
 
@@ -32,6 +33,13 @@
   const has = (runs, number) => {
     for (let at = 0; at < runs.length; at += 2) if (runs[at] <= number && number <= runs[at + 1]) return true;
     return false;
+  };
+  // What a link calls an entry: the same in every page that has it.
+  const keyOf = (entry) => {
+    const text = [entry.kind, entry.action, entry.subject, entry.parameter, entry.container, entry.message, entry.file, entry.reason].join("\0");
+    let hash = 0xcbf29ce484222325n;
+    for (const byte of new TextEncoder().encode(text)) hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn;
+    return hash.toString(16).padStart(16, "0");
   };
   const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
 
@@ -100,14 +108,15 @@
     return body;
   };
 
-  const entryOf = (action, subject, runs, body, open) => {
+  const entryOf = (action, subject, runs, body, open, link) => {
     const counted = runs === null ? null : make("span", {class: "count"}, count(size(runs), "node"));
     const summary = make("summary", {}, make("span", {class: `action ${action}`}, action), subject, counted);
     const details = make("details", {class: "entry"}, summary);
     // The body is built when it is first opened: a page of 2,000 nodes opens at once.
     const build = () => {
       if (details.children.length > 1) return;
-      details.append(make("div", {class: "body"}, ...body(), runs === null ? null : nodesOf(runs)));
+      details.append(make("div", {class: "body"}, ...body(), runs === null ? null : nodesOf(runs),
+        make("p", {}, make("a", {class: "link", href: `#${link}`}, "Link to this entry"))));
     };
     details.addEventListener("toggle", () => { if (details.open) build(); });
     if (open) { build(); details.open = true; }
@@ -121,23 +130,26 @@
     if (change.secret) subject.append(" ", make("span", {class: "note"}, "(sensitive)"));
     return subject;
   };
-  const changeEntry = (change, alone) => entryOf(change.action, changeSubject(change), alone ? null : change.nodes, () => changeBody(change), false);
-  const messageEntry = (message) => entryOf(message.state, make("span", {class: "subject"}, message.message), message.nodes, () => [
+  const changeEntry = (change, alone, open) =>
+    entryOf(change.action, changeSubject(change), alone ? null : change.nodes, () => changeBody(change), open, `entry=${keyOf(change)}`);
+  const messageEntry = (message, open) => entryOf(message.state, make("span", {class: "subject"}, message.message), message.nodes, () => [
     message.file ? make("p", {}, make("code", {}, message.line ? `${message.file}:${message.line}` : message.file)) : null,
     message.hint ? make("p", {}, message.hint) : null,
     make("p", {}, {new: `Only in ${data.to.name}`, old: "On both sides", fixed: `Only in ${data.from.name}`}[message.state]),
-  ], false);
-  const unstableEntry = (value) => entryOf("unstable", make("span", {class: "subject"}, value.subject, value.parameter ? " " : "",
-    make("span", {class: "parameter"}, value.parameter || "")), value.nodes, () => [make("p", {}, value.reason)], false);
+  ], open, `entry=${keyOf(message)}`);
+  const unstableEntry = (value, open) => entryOf("unstable", make("span", {class: "subject"}, value.subject, value.parameter ? " " : "",
+    make("span", {class: "parameter"}, value.parameter || "")), value.nodes, () => [make("p", {}, value.reason)], open, `entry=${keyOf(value)}`);
 
   const nodeEntry = ([name, state], number, open) => entryOf(state, make("span", {class: "subject"}, name), null, () => {
     const touching = data.changes.filter((change) => has(change.nodes, number));
     const said = [...data.errors, ...data.warnings].filter((message) => has(message.nodes, number));
     const unstable = data.unstable.filter((value) => has(value.nodes, number));
-    const rest = [...said.map(messageEntry), ...touching.map((change) => changeEntry(change, true)), ...unstable.map(unstableEntry)];
+    const few = said.length + touching.length + unstable.length <= FEW;
+    const rest = [...said.map((message) => messageEntry(message, few)), ...touching.map((change) => changeEntry(change, true, few)),
+      ...unstable.map((value) => unstableEntry(value, few))];
     const nothing = {unaffected: "The change cannot affect its catalog.", unchanged: "Both catalogs are the same."}[state];
     return rest.length ? rest : [make("p", {}, nothing || "No further details are available.")];
-  }, open);
+  }, open, `node=${encodeURIComponent(name)}`);
 
   const selected = (id) => byId(id).value;
   const VIEWS = {
@@ -145,7 +157,7 @@
       label: "By change", selects: ["action", "kind"], total: data.changes.length, noun: "change",
       entries: (words) => data.changes.filter((change) =>
         (!selected("action") || change.action === selected("action")) && (!selected("kind") || change.kind === selected("kind")) && matches(change, words)),
-      build: (change) => changeEntry(change, false),
+      build: (change, open) => changeEntry(change, false, open),
     },
     nodes: {
       label: "By node", selects: ["state"], total: data.nodes.length, noun: "node",
@@ -163,32 +175,54 @@
     },
   };
 
-  let view = "changes";
+  const newErrors = data.errors.filter((error) => error.state === "new");
+  let view = newErrors.length ? "messages" : "changes";
+  let linked = "";  // the key of the only entry that is shown, as a link asks for it
+  const show = (name) => {
+    view = name;
+    linked = "";
+    if (location.hash) history.replaceState(null, "", location.pathname + location.search);
+    draw();
+  };
+  const follow = () => {
+    const [kind, value] = location.hash.slice(1).split("=");
+    if (kind === "node") { open_(decodeURIComponent(value)); return; }
+    const place = {changes: data.changes, messages: [...data.errors, ...data.warnings], unstable: data.unstable};
+    const name = kind === "entry" && Object.keys(place).find((each) => place[each].some((entry) => keyOf(entry) === value));
+    if (!name) return;
+    view = name;
+    linked = value;
+    for (const id of ["search", "action", "kind"]) byId(id).value = "";
+    draw();
+  };
   const draw = () => {
     const {selects, entries, build, noun, total} = VIEWS[view];
     for (const id of ["action", "kind", "state"]) byId(id).hidden = !selects.includes(id);
-    for (const tab of byId("tabs").children) tab.setAttribute("aria-selected", String(tab.dataset.view === view));
+    for (const tab of byId("tabs").children) {
+      tab.setAttribute("aria-selected", String(tab.dataset.view === view));
+      tab.tabIndex = tab.dataset.view === view ? 0 : -1;
+    }
     const words = byId("search").value.toLowerCase().split(/\s+/).filter((word) => word);
     prepare(words);
-    const list = entries(words);
-    byId("matches").textContent = list.length === total ? count(total, noun) : `${list.length.toLocaleString("en")} of ${count(total, noun)}`;
+    const list = linked ? entries([]).filter((entry) => keyOf(entry) === linked) : entries(words);
+    byId("matched").textContent = list.length === total ? count(total, noun) : `${list.length.toLocaleString("en")} of ${count(total, noun)}`;
     const place = byId("list");
     place.replaceChildren();
     const add = (from) => {
-      place.append(...list.slice(from, from + AT_ONCE).map((entry) => build(entry, list.length === 1)));
+      place.append(...list.slice(from, from + AT_ONCE).map((entry) => build(entry, list.length === 1 || (noun !== "node" && list.length <= FEW))));
       if (from + AT_ONCE < list.length) {
         const more = make("button", {type: "button", class: "more", onclick: () => { more.remove(); add(from + AT_ONCE); }}, `Show more (${count(list.length - from - AT_ONCE, noun)} left)`);
         place.append(more);
       }
     };
     add(0);
+    if (linked) place.append(make("button", {type: "button", class: "more", onclick: () => show(view)}, `Show ${count(total, noun)}`));
     if (!list.length) place.append(make("p", {class: "nothing"}, total ? "Nothing matches." : "Nothing to show."));
   };
   const open_ = (name) => {
-    view = "nodes";
     byId("search").value = name;
     byId("state").value = "";
-    draw();
+    show("nodes");
     window.scrollTo(0, 0);
   };
 
@@ -196,29 +230,48 @@
     ...Object.entries(choices).map(([value, label]) => make("option", {value}, label)));
   const revision = (side) => (side.revision ? `${side.name} (${side.revision.slice(0, 12)})` : side.name);
   byId("sides").textContent = `${revision(data.from)} → ${revision(data.to)}`;
+  const subject = (side) => (side.subject ? [make("li", {}, make("code", {}, side.name), ` ${side.subject}`)] : []);
+  byId("commits").append(...subject(data.from), ...subject(data.to));
   const {counts, elsewhere = []} = data;
   byId("summary").textContent = `${count(counts.compiled, "node")} compiled on both sides, ${counts.unaffected.toLocaleString("en")} skipped (not affected); `
     + `${elsewhere.length ? `${count(elsewhere.length, "node")} left out, in another environment; ` : ""}`
-    + `environment ${data.environment}; ${data.seconds.toFixed(1)} seconds`;
+    + `${data.environment ? `environment ${data.environment}; ` : ""}${data.time ? `${data.time.slice(0, 16).replace("T", " ")} UTC, ` : ""}`
+    + `${data.seconds.toFixed(1)} seconds`;
+  // One node that fails among thousands is seen, too.
+  const widths = Object.keys(STATES).map((state) => (counts[state] ? Math.max(8, 1000 * counts[state] / counts.nodes) : 0));
+  const scale = 1000 / Math.max(1, widths.reduce((sum, width) => sum + width, 0));
   let left = 0;
-  for (const [state, label] of Object.entries(STATES)) {
+  for (const [index, [state, label]] of Object.entries(STATES).entries()) {
     const number = counts[state];
-    const width = counts.nodes ? 1000 * number / counts.nodes : 0;
+    const width = widths[index] * scale;
     const part = document.createElementNS("http://www.w3.org/2000/svg", "rect");
     for (const [name, value] of Object.entries({x: left, y: 0, width, height: 14, class: state})) part.setAttribute(name, value);
     byId("bar").append(part);
     left += width;
-    byId("states").append(make("li", {}, make("span", {class: `dot ${state}`}), make("b", {}, number.toLocaleString("en")), ` ${label}`));
+    byId("states").append(make("li", {}, make("button", {
+      type: "button", title: `Show the nodes that are ${label}`, onclick: () => { byId("search").value = ""; byId("state").value = state; show("nodes"); },
+    }, make("span", {class: `dot ${state}`}), make("b", {}, number.toLocaleString("en")), ` ${label}`)));
   }
   options("action", "all actions", {added: "added", removed: "removed", changed: "changed"});
   options("kind", "all kinds", KINDS);
   options("state", "all states", STATES);
   for (const [name, {label, total}] of Object.entries(VIEWS)) {
     if (name === "unstable" && !total) continue;
-    byId("tabs").append(make("button", {type: "button", role: "tab", "data-view": name, onclick: () => { view = name; draw(); }}, `${label} (${total.toLocaleString("en")})`));
+    byId("tabs").append(make("button", {type: "button", role: "tab", "aria-controls": "list", "data-view": name, onclick: () => show(name)},
+      `${label} (${total.toLocaleString("en")})`));
   }
+  byId("tabs").addEventListener("keydown", (event) => {
+    const step = {ArrowLeft: -1, ArrowRight: 1}[event.key];
+    if (!step) return;
+    const tabs = [...byId("tabs").children];
+    const next = tabs[(tabs.findIndex((tab) => tab.dataset.view === view) + step + tabs.length) % tabs.length];
+    next.focus();
+    next.click();
+  });
   byId("filter").addEventListener("submit", (event) => event.preventDefault());
-  byId("search").addEventListener("input", draw);
-  for (const id of ["action", "kind", "state"]) byId(id).addEventListener("change", draw);
+  byId("search").addEventListener("input", () => show(view));
+  for (const id of ["action", "kind", "state"]) byId(id).addEventListener("change", () => show(view));
+  window.addEventListener("hashchange", follow);
   draw();
+  follow();
 })();
