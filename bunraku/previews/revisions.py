@@ -73,6 +73,7 @@ def _export(git: Git, repository: Path, name: str, folder: Path) -> Revision:
         commit = run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     except PuppetError as err:
         raise ConfigError(f"The repository has no revision {quoted_for_log(name)}", hint="Is it pushed?") from err
+    subject = run("log", "-1", "--format=%s", commit)
     folder.mkdir()
     index = folder.with_suffix(".index")
     run(f"--work-tree={folder}", "read-tree", commit, index=index)
@@ -81,4 +82,4 @@ def _export(git: Git, repository: Path, name: str, folder: Path) -> Revision:
         place, target = (quoted_for_log(str(path)) for path in (link.relative_to(folder), link.readlink()))
         say("err", f"{place} in {name} is a link to {target}, out of the repository: the preview is without it")
         link.unlink()
-    return Revision(commit, run("log", "-1", "--format=%s", commit), folder)
+    return Revision(commit, subject, folder)
