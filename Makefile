@@ -120,6 +120,14 @@ wheel: $(BUILDING)/.installed ## a wheel of this project in dist/
 	$(BIN)/python -m pip --python $(BUILDING)/bin/python wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 	  --wheel-dir dist .
 
+sdist: $(BUILDING)/.installed ## its sources as an archive in dist/
+	rm -rf dist/*.tar.gz
+	$(BUILDING)/bin/python -m hatchling build --target sdist --directory dist > /dev/null
+
+# On each release of Debian that gets a package, into one folder: the packages' names differ.
+release: wheel sdist deb sbom ## all that a release consists of, in dist/, with checksums; the same sources give the same bytes
+	cd dist && sha256sum *.whl *.tar.gz *.deb *.json > SHA256SUMS
+
 deb: wheel ## a Debian package with all that it needs, in dist/ (on Debian)
 	sh packaging/deb/build.sh dist/*.whl dist $(BIN)/python
 

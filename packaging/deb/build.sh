@@ -94,7 +94,8 @@ install -m 0644 "$packaging/logrotate.conf" "$documents/packaging/"
 } > "$tree/usr/share/doc/bunraku/copyright"
 
 for script in postinst prerm postrm; do install -m 0755 "$here/$script" "$tree/DEBIAN/$script"; done
-release=$(basename "$wheel" | cut -d- -f2)
+# With the release of Debian that it is for, whose python3 it needs: one is installed over the other when the system is upgraded.
+release=$(basename "$wheel" | cut -d- -f2)+deb$(. /etc/os-release && echo "$VERSION_ID")
 next=${version%.*}.$((${version#*.} + 1))
 cat > "$tree/DEBIAN/control" <<CONTROL
 Package: bunraku
