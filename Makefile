@@ -11,7 +11,7 @@ export WORKERS
 # What tests need and what takes long to make; tests/gate/caches.py says how each is made and where it is.
 CACHES := puppet8 puppet5 puppet3 image package-image clients debian-modules stdlib twins-image bare-bookworm bare-trixie
 
-.PHONY: help demo compose-demo compose-base test gate full unit lint types types-page caches $(CACHES) modules field twins openapi lock audit sbom \
+.PHONY: help demo compose-demo compose-base test gate full unit lint types types-page compatibility-page caches $(CACHES) modules field twins openapi lock audit sbom \
   bench chart fleet soak fuzz wheel deb test-packages clean
 
 help: ## this list
@@ -59,6 +59,9 @@ types: $(VENV)/.installed ## mypy --strict
 # Written beside first: a page that cannot be made leaves the old one.
 types-page: $(VENV)/.installed ## writes docs/types.md anew, from the declarations of types and providers
 	$(BIN)/python -m tests.support.types_page > docs/types.md.new && mv docs/types.md.new docs/types.md
+
+compatibility-page: $(VENV)/.installed ## writes the list of tests in docs/compatibility.md, from their marks works_with
+	$(BIN)/python -m tests.support.compatibility_page
 
 caches: ## what the full run needs and what takes long to make: systems in folders, other releases of Puppet (root, debootstrap)
 	@$(PYTHON) tests/gate/caches.py $(CACHES)

@@ -17,6 +17,7 @@ from master.process import describe_logs
 from master.service.crl_refresh import CrlRefresh
 from master.wiring import running
 from shared.process.logqueue import LogQueues
+from tests.support import compatibility_page
 from tests.support.documentation import block, blocks
 from tests.support.pair import NAME, Pair
 
@@ -101,6 +102,10 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
 def headings(page: Path) -> set[str]:
     """Return the anchors that a page's headings have on the web: lower case, hyphens for spaces, without punctuation."""
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)$", page.read_text(), re.M)}
+
+
+def test_the_list_of_tests_is_made_of_their_marks() -> None:
+    assert compatibility_page.PAGE.read_text() == compatibility_page.page(), "call make compatibility-page"
 
 
 async def forbidden() -> bytes:

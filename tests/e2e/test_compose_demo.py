@@ -16,7 +16,7 @@ import pytest
 
 from demo.compose import BASE, COMPOSES, compose_version
 
-pytestmark = [pytest.mark.slow, pytest.mark.full]
+pytestmark = [pytest.mark.works_with("Packages, services, containers and proxies", "containers"), pytest.mark.slow, pytest.mark.full]
 
 ROOT = Path(__file__).parent.parent.parent
 START = 60.0  # seconds for an engine to answer
