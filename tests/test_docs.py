@@ -19,6 +19,7 @@ from master.wiring import running
 from shared.process.logqueue import LogQueues
 from tests.support import compatibility_page
 from tests.support.documentation import block, blocks
+from tests.support.markdown import long_lines
 from tests.support.pair import NAME, Pair
 
 ROOT = Path(__file__).parent.parent
@@ -97,6 +98,11 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
         if not file.exists() or (section and section not in headings(file)):
             missing.append(f"{target}#{section}")
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_that_can_be_wrapped_have_less_than_120_characters(page: Path) -> None:
+    assert long_lines(page.read_text()) == [], f"call python -m tests.support.markdown {page.relative_to(ROOT)}"
 
 
 def headings(page: Path) -> set[str]:

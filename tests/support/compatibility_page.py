@@ -9,10 +9,11 @@ writes it. A mark has a group and what the tests of its file show: `pytest.mark.
 from __future__ import annotations
 
 import ast
-import textwrap
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.support.markdown import wrapped
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "compatibility.md"
@@ -42,9 +43,8 @@ def listing() -> str:
             groups[group].append(f"[{text}](../{path.relative_to(ROOT)})")
     parts = []
     for group, links in sorted(groups.items()):
-        items = [textwrap.fill(link, 117, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False) for link in sorted(links)]
-        parts.append(f"### {group}\n\n" + "\n".join(items) + "\n")
-    return "\n".join(parts)
+        parts.append(f"### {group}\n\n" + "\n".join(f"- {link}" for link in sorted(links)) + "\n")
+    return wrapped("\n".join(parts))
 
 
 def page() -> str:
