@@ -11,7 +11,7 @@ export WORKERS
 # What tests need and what takes long to make; tests/gate/caches.py says how each is made and where it is.
 CACHES := puppet8 puppet5 puppet3 image package-image clients debian-modules stdlib twins-image bare-bookworm bare-trixie
 
-.PHONY: help demo compose-demo compose-base test gate full unit lint types types-page compatibility-page caches $(CACHES) modules field twins openapi lock audit sbom \
+.PHONY: help demo compose-demo compose-base test gate full unit lint types types-page compatibility-page docs caches $(CACHES) modules field twins openapi lock audit sbom \
   bench chart fleet soak fuzz wheel deb test-packages clean
 
 help: ## this list
@@ -62,6 +62,11 @@ types-page: $(VENV)/.installed ## writes docs/types.md anew, from the declaratio
 
 compatibility-page: $(VENV)/.installed ## writes the list of tests in docs/compatibility.md, from their marks works_with
 	$(BIN)/python -m tests.support.compatibility_page
+
+docs: $(VENV)/.installed ## the documentation as a site in build/docs/site, which any web server can serve
+	@$(BIN)/python packaging/docs/pages.py build/docs/pages
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --config-file packaging/docs/mkdocs.yml
+	@echo "Read it at http://127.0.0.1:8000: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs/site"
 
 caches: ## what the full run needs and what takes long to make: systems in folders, other releases of Puppet (root, debootstrap)
 	@$(PYTHON) tests/gate/caches.py $(CACHES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -268,6 +269,17 @@ SCENES: Mapping[str, Callable[[Scene, str], None]] = {
     "rollover": rollover,
     "move": move,
 }
+TUTORIAL = {
+    "tutorial-site": "",
+    "tutorial-master": "",
+    "tutorial-deploy": "production is ",
+    "tutorial-agent": "This is web1.example.com. Welcome.",
+    "tutorial-change": "+This is web1.example.com. Maintenance at 20:00.",
+    "tutorial-rollout": "+This is web1.example.com. Maintenance at 20:00.",
+    "tutorial-query": "changed",
+    "tutorial-rollback": "+This is web1.example.com. Welcome.",
+}
+"""What the blocks of the tutorial print, in their order."""
 ON_THE_MASTER: Mapping[str, Callable[[Host, str], None]] = {"merge-request": merge_request}
 COMMANDS = [each for page in PAGES for each in blocks(page, "sh")]
 
@@ -280,6 +292,23 @@ def test_a_block_for_a_prepared_host_does_what_it_says(block: Block, tmp_path: P
 @pytest.mark.parametrize("block", [each for each in COMMANDS if each.name in ON_THE_MASTER], ids=lambda block: block.name)
 def test_a_block_for_a_checkout_does_what_it_says(block: Block, host: Host) -> None:
     ON_THE_MASTER[block.name](host, block.body)
+
+
+def test_the_tutorial_leads_from_a_manifest_to_a_rollback(tmp_path: Path) -> None:
+    assert [each.name for each in blocks("docs/tutorial.md", "sh") if each.name] == list(TUTORIAL)
+    git = f'exec {shutil.which("git")} -c user.name=test -c user.email=test@example.com "$@"'
+    with master(tmp_path, **SETTINGS | {"certname": "localhost"}) as process:
+        make_first_environment(tmp_path / "conf/code")
+        process.start()
+        write_conf(tmp_path / "conf")
+        (tmp_path / "agent").mkdir()
+        places = {"/tmp/motd": str(tmp_path / "motd")}
+        shell = Host(process, {**PROGRAMS, "git": git, "mkdir": 'exec /bin/mkdir "$@"'}).shell("home", places=places)
+        for name, expected in TUTORIAL.items():
+            body = block("docs/tutorial.md", "sh", name).body
+            if name != "tutorial-master":
+                text = shell.type(body, {0, 2}) if body.startswith(("cd ", "mkdir ")) else type_lines(shell, body)
+                assert expected in text, text
 
 
 @pytest.mark.parametrize("block", [each for each in COMMANDS if not each.name], ids=str)
