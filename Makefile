@@ -24,8 +24,8 @@ $(VENV)/.installed: pyproject.toml requirements/dev.txt requirements/install.sh
 	sh requirements/install.sh $(BIN)/python requirements/dev.txt --editable '.[dev,ldap,postgresql]'
 	@touch $@
 
-demo: $(VENV)/.installed ## a master, two agent runs and a preview of a change on a hundred machines, whose page stays
-	@$(BIN)/python demo/run.py && $(BIN)/python demo/fleet.py
+demo: $(VENV)/.installed ## a master, an agent's runs, a query and a preview of a change on a hundred machines, whose page stays
+	@$(BIN)/python demo/run.py
 
 compose-demo: $(VENV)/.installed ## the same in containers: a master, two agents, Puppetboard; needs docker and Compose, 1.29 or 2
 	@$(BIN)/python demo/compose.py $(COMPOSE)
