@@ -11,7 +11,7 @@ export WORKERS
 # What tests need and what takes long to make; tests/gate/caches.py says how each is made and where it is.
 CACHES := puppet8 puppet5 puppet3 image package-image clients debian-modules stdlib twins-image bare-bookworm bare-trixie
 
-.PHONY: help demo compose-demo compose-base test gate full unit lint types types-page compatibility-page docs caches $(CACHES) modules field twins openapi lock audit sbom \
+.PHONY: help demo recording compose-demo compose-base test gate full unit lint types types-page compatibility-page docs caches $(CACHES) modules field twins openapi lock audit sbom \
   bench chart fleet soak fuzz wheel deb test-packages clean
 
 help: ## this list
@@ -26,6 +26,9 @@ $(VENV)/.installed: pyproject.toml requirements/dev.txt requirements/install.sh
 
 demo: $(VENV)/.installed ## a master, an agent's runs, a query and a preview of a change on a hundred machines, whose page stays
 	@$(BIN)/python demo/run.py
+
+recording: $(VENV)/.installed ## draws docs/demo.svg anew, from a run of the demo on a quiet machine
+	@$(BIN)/python demo/record.py
 
 compose-demo: $(VENV)/.installed ## the same in containers: a master, two agents, Puppetboard; needs docker and Compose, 1.29 or 2
 	@$(BIN)/python demo/compose.py $(COMPOSE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from demo import run
+from tests.support.documentation import ROOT
 from tests.support.needs import needs_git
 
 pytestmark = pytest.mark.slow
@@ -59,6 +61,12 @@ def test_it_tells_its_story_in_sixty_lines_and_leaves_the_page(tmp_path: Path) -
     page, command = (line.strip() for line in told.splitlines()[-2:])
     assert page == f"Open the preview in a browser: {run.PAGE.as_uri()}" and run.PAGE.exists()
     assert command.startswith("source .venv/bin/activate && puppet help")
+
+
+def test_the_picture_in_readme_shows_this_story() -> None:
+    picture = html.unescape((ROOT / "docs/demo.svg").read_text()).replace("\xa0", " ")
+    assert [title for title in (run.MASTER, run.FIRST, run.SECOND, run.QUERY, run.PREVIEW, run.NEXT) if title not in picture] == []
+    assert "@font-face" not in picture
 
 
 def test_without_git_all_else_is_told(told: str) -> None:
