@@ -11,8 +11,8 @@ export WORKERS
 # What tests need and what takes long to make; tests/gate/caches.py says how each is made and where it is.
 CACHES := puppet8 puppet5 puppet3 image package-image clients debian-modules stdlib twins-image bare-bookworm bare-trixie
 
-.PHONY: help demo recording compose-demo compose-base test gate full unit lint types types-page compatibility-page docs caches $(CACHES) modules field twins openapi lock audit sbom \
-  bench chart fleet soak fuzz wheel deb test-packages clean
+.PHONY: help demo recording compose-demo compose-base test gate full unit lint types types-page compatibility-page docs \
+  caches $(CACHES) modules field twins openapi lock audit sbom bench chart fleet soak fuzz wheel deb test-packages clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
