@@ -27,7 +27,7 @@ $(VENV)/.installed: pyproject.toml requirements/dev.txt requirements/install.sh
 demo: $(VENV)/.installed ## a master, an agent's runs, a query and a preview of a change on a hundred machines, whose page stays
 	@$(BIN)/python demo/run.py
 
-recording: $(VENV)/.installed ## draws docs/demo.svg anew, from a run of the demo on a quiet machine
+recording: $(VENV)/.installed ## draws docs/demo.svg from a run of the demo on a quiet machine
 	@$(BIN)/python demo/record.py
 
 compose-demo: $(VENV)/.installed ## the same in containers: a master, two agents, Puppetboard; needs docker and Compose, 1.29 or 2
@@ -60,7 +60,7 @@ types: $(VENV)/.installed ## mypy --strict
 	$(BIN)/mypy
 
 # Written beside first: a page that cannot be made leaves the old one.
-types-page: $(VENV)/.installed ## writes docs/types.md anew, from the declarations of types and providers
+types-page: $(VENV)/.installed ## writes docs/types.md, from the declarations of types and providers
 	$(BIN)/python -m tests.support.types_page > docs/types.md.new && mv docs/types.md.new docs/types.md
 
 compatibility-page: $(VENV)/.installed ## writes the list of tests in docs/compatibility.md, from their marks works_with
@@ -84,11 +84,11 @@ modules: $(VENV)/.installed ## compiles a use of every module of Debian, here an
 field: $(VENV)/.installed ## compiles public control repositories, here and with the real Puppet; SITES=FOLDER, FIELD="ocf --every 10" (docs/compatibility.md)
 	@$(BIN)/python -m tests.field $(SITES) $(FIELD)
 
-# All of them, with --write: docs/modules.md tells the results once it is made anew.
+# All of them, with --write: docs/modules.md shows the results when it is next written.
 twins: $(VENV)/.installed twins-image ## applies modules to two booted Debians, by Debian's puppet and by ours, and compares (root); TWINS="mysql apt"
 	@$(BIN)/python -m tests.twins.run $(or $(TWINS),--write)
 
-openapi: $(VENV)/.installed ## writes docs/api/*.yaml anew, from what routes
+openapi: $(VENV)/.installed ## writes docs/api/*.yaml, from the declared routes
 	$(BIN)/python -m tests.support.master_openapi > docs/api/openapi.yaml.new
 	mv docs/api/openapi.yaml.new docs/api/openapi.yaml
 	$(BIN)/python -m tests.support.store_openapi > docs/api/store.yaml.new
@@ -141,7 +141,7 @@ bench: $(VENV)/.installed ## measures this against Debian's puppet-agent, puppet
 	@$(BIN)/python tests/bench/run.py $(BENCH)
 
 # NUMBERS: what BENCH="--output FILE" has written, to take the place of docs/performance.json.
-chart: $(VENV)/.installed ## draws docs/performance.svg anew, from docs/performance.json or NUMBERS=FILE
+chart: $(VENV)/.installed ## draws docs/performance.svg from docs/performance.json or NUMBERS=FILE
 	@$(BIN)/python tests/bench/chart.py $(NUMBERS)
 
 fleet: $(VENV)/.installed ## a thousand simulated agents at one master, all at once

@@ -105,6 +105,11 @@ def test_lines_that_can_be_wrapped_have_less_than_120_characters(page: Path) -> 
     assert long_lines(page.read_text()) == [], f"call python -m tests.support.markdown {page.relative_to(ROOT)}"
 
 
+def test_the_first_pages_stay_short() -> None:
+    assert (ROOT / "README.md").stat().st_size <= 6000
+    assert len((ROOT / "ARCHITECTURE.md").read_text().splitlines()) < 120
+
+
 def headings(page: Path) -> set[str]:
     """Return the anchors that a page's headings have on the web: lower case, hyphens for spaces, without punctuation."""
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)$", page.read_text(), re.M)}
