@@ -117,7 +117,7 @@ def printed(*arguments: str) -> str:
     with contextlib.redirect_stdout(output):
         puppet(list(arguments))
     output.flush()
-    return output.buffer.getvalue().decode("utf-8")  # type: ignore[attr-defined]
+    return output.buffer.getvalue().decode("utf-8")
 
 
 def commands() -> str:
