@@ -21,6 +21,7 @@ import yaml
 
 from bunraku.commandlines.specs import load_specs
 from bunraku.puppet import main as puppet
+from shared.process.command import paragraphs
 from store.queries.schema.entities import ENTITIES
 from store.queries.schema.relations import relation
 
@@ -121,12 +122,28 @@ def printed(*arguments: str) -> str:
 
 
 def commands() -> str:
-    """Return the page of all commands: what their `--help` prints."""
-    parts = ["# Commands\n\nModules may bring more; `puppet help` lists them, too.\n"]
+    """Return the page of all commands, from their declarations."""
+    parts = ["# Commands\n\nEvery command prints this with `--help`. Modules may bring more; `puppet help` lists them, too.\n"]
     for spec in load_specs():
         parts.append(f"## puppet {spec.name}\n\n{spec.summary}.\n")
-        parts += [f"```text\n{part.help()}\n```\n" for part in (spec, *spec.parts)]
+        if spec.settings:
+            parts.append("Every setting of puppet.conf is [an option, too](settings.md).\n")
+        for part in (spec, *spec.parts):
+            usage = "\n".join(part.usage_lines)
+            parts += [f"```text\n{usage}\n```\n", *map(prose, paragraphs(part.text))]
+            for heading, rows in part.tables().items():
+                if rows:
+                    lines = [f"| `{term}` | {prose(doc).strip()} |" for term, doc in rows.items()]
+                    parts.append("\n".join([f"| {heading.lower()} | |", "|---|---|", *lines, ""]))
+            parts += map(prose, paragraphs(part.notes))
     return "\n".join(parts)
+
+
+def prose(paragraph: str) -> str:
+    """Return a paragraph of a help as Markdown; an indented one is an example."""
+    if paragraph.startswith(" ") or "\n  " in paragraph:
+        return f"```text\n{paragraph}\n```\n"
+    return re.sub(r"[<>|*]", lambda match: f"&#{ord(match[0])};", paragraph) + "\n"
 
 
 def http() -> str:
