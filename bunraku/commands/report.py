@@ -140,7 +140,7 @@ def age(now: datetime, then: datetime) -> str:
     for size, unit in ((1440, "days"), (60, "hours")):
         if minutes >= 2 * size:
             return f"{minutes // size} {unit}"
-    return f"{minutes} minutes"
+    return "1 minute" if minutes == 1 else f"{minutes} minutes"
 
 
 def as_data(run: LatestReport, now: datetime) -> dict[str, Any]:
