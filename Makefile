@@ -11,8 +11,8 @@ export WORKERS
 # What tests need and what takes long to make; tests/gate/caches.py says how each is made and where it is.
 CACHES := puppet8 puppet5 puppet3 image package-image clients debian-modules stdlib twins-image bare-bookworm bare-trixie
 
-.PHONY: help demo compose-demo compose-base test gate full unit lint types types-page caches $(CACHES) modules field twins openapi lock audit sbom \
-  bench chart fleet soak fuzz wheel deb test-packages clean
+.PHONY: help demo recording compose-demo compose-base test gate full unit lint types types-page compatibility-page docs \
+  caches $(CACHES) modules field twins openapi lock audit sbom bench chart fleet soak fuzz wheel deb test-packages clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,8 +24,11 @@ $(VENV)/.installed: pyproject.toml requirements/dev.txt requirements/install.sh
 	sh requirements/install.sh $(BIN)/python requirements/dev.txt --editable '.[dev,ldap,postgresql]'
 	@touch $@
 
-demo: $(VENV)/.installed ## a master, two agent runs and a preview of a change on a hundred machines, whose page stays
-	@$(BIN)/python demo/run.py && $(BIN)/python demo/fleet.py
+demo: $(VENV)/.installed ## a master, an agent's runs, a query and a preview of a change on a hundred machines, whose page stays
+	@$(BIN)/python demo/run.py
+
+recording: $(VENV)/.installed ## draws docs/demo.svg from a run of the demo on a quiet machine
+	@$(BIN)/python demo/record.py
 
 compose-demo: $(VENV)/.installed ## the same in containers: a master, two agents, Puppetboard; needs docker and Compose, 1.29 or 2
 	@$(BIN)/python demo/compose.py $(COMPOSE)
@@ -57,8 +60,16 @@ types: $(VENV)/.installed ## mypy --strict
 	$(BIN)/mypy
 
 # Written beside first: a page that cannot be made leaves the old one.
-types-page: $(VENV)/.installed ## writes docs/types.md anew, from the declarations of types and providers
+types-page: $(VENV)/.installed ## writes docs/types.md, from the declarations of types and providers
 	$(BIN)/python -m tests.support.types_page > docs/types.md.new && mv docs/types.md.new docs/types.md
+
+compatibility-page: $(VENV)/.installed ## writes the list of tests in docs/compatibility.md, from their marks works_with
+	$(BIN)/python -m tests.support.compatibility_page
+
+docs: $(VENV)/.installed ## the documentation as a site in build/docs/site, which any web server can serve
+	@$(BIN)/python packaging/docs/pages.py build/docs/pages
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --config-file packaging/docs/mkdocs.yml
+	@echo "Read it at http://127.0.0.1:8000: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs/site"
 
 caches: ## what the full run needs and what takes long to make: systems in folders, other releases of Puppet (root, debootstrap)
 	@$(PYTHON) tests/gate/caches.py $(CACHES)
@@ -73,11 +84,11 @@ modules: $(VENV)/.installed ## compiles a use of every module of Debian, here an
 field: $(VENV)/.installed ## compiles public control repositories, here and with the real Puppet; SITES=FOLDER, FIELD="ocf --every 10" (docs/compatibility.md)
 	@$(BIN)/python -m tests.field $(SITES) $(FIELD)
 
-# All of them, with --write: docs/modules.md tells the results once it is made anew.
+# All of them, with --write: docs/modules.md shows the results when it is next written.
 twins: $(VENV)/.installed twins-image ## applies modules to two booted Debians, by Debian's puppet and by ours, and compares (root); TWINS="mysql apt"
 	@$(BIN)/python -m tests.twins.run $(or $(TWINS),--write)
 
-openapi: $(VENV)/.installed ## writes docs/api/*.yaml anew, from what routes
+openapi: $(VENV)/.installed ## writes docs/api/*.yaml, from the declared routes
 	$(BIN)/python -m tests.support.master_openapi > docs/api/openapi.yaml.new
 	mv docs/api/openapi.yaml.new docs/api/openapi.yaml
 	$(BIN)/python -m tests.support.store_openapi > docs/api/store.yaml.new
@@ -138,7 +149,7 @@ bench: $(VENV)/.installed ## measures this against Debian's puppet-agent, puppet
 	@$(BIN)/python tests/bench/run.py $(BENCH)
 
 # NUMBERS: what BENCH="--output FILE" has written, to take the place of docs/performance.json.
-chart: $(VENV)/.installed ## draws docs/performance.svg anew, from docs/performance.json or NUMBERS=FILE
+chart: $(VENV)/.installed ## draws docs/performance.svg from docs/performance.json or NUMBERS=FILE
 	@$(BIN)/python tests/bench/chart.py $(NUMBERS)
 
 fleet: $(VENV)/.installed ## a thousand simulated agents at one master, all at once

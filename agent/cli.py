@@ -52,10 +52,10 @@ class AgentOptions(CommandOptions):
     """The options that are not settings."""
 
     test: bool = flag("one run in the foreground, with info messages, diffs and detailed exit codes; no cached catalog", "-t")
-    disable: str | None = optional_text("REASON", "no runs on this machine until --enable")  # the reason may be ''
+    disable: str | None = optional_text("REASON", "forbid runs on this machine until --enable")  # the reason may be ''
     enable: bool = flag("allow runs again after --disable")
     fingerprint: bool = flag("print the digest of the certificate, or of its request")
-    digest: str = text("NAME", "of --fingerprint: SHA256 (the default), SHA1, …", default="SHA256")
+    digest: str = text("NAME", "with --fingerprint: SHA256 (the default), SHA1, …", default="SHA256")
     version: bool = flag("print the version", "-V")
     client: bool = flag(None, default=True, negatable=True)
     listen: bool = flag(None)
@@ -77,7 +77,7 @@ COMMAND = CommandSpec(
         "--waitforcert SEC, -w": "seconds between two requests for the certificate; 0: do not wait",
         "--tags A,B": "only resources with one of these tags; --skip_tags C leaves some out",
         "--fqdn NAME, -f": "another name for --certname",
-        "--job-id ID": "goes to the master and into the report",
+        "--job-id ID": "a name of this run, for the master and the report",
         "--summarize": "print the run's numbers; --evaltrace how long each resource took, --steps how long each step of the run",
         "--logdest DEST, -l": "console, syslog, journal, or files' absolute paths; comma-separated",
     },

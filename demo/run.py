@@ -1,51 +1,54 @@
 """
-The pair at work: a master with a fresh CA and two runs of an agent, on this machine, in a temporary directory.
+The pair at work: a master, an agent's two runs, a query, and a preview of a change on a hundred machines.
 
-The site is `demo/site`, and the module `examples/modules/dns`, whose zones live at a DNS provider that runs here as well.
-`make demo` runs this, then `fleet.py`. Everything listens on 127.0.0.1 and is gone when it ends.
+`make demo` runs it. The site of the runs is `demo/site`, the control repository of the preview is made of `demo/fleet`: its branch `main`,
+and a branch with a change that looks harmless. Everything listens on 127.0.0.1, lies in a temporary folder and is gone at the end, but for
+the page of the preview.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
 DEMO = Path(__file__).resolve().parent
 ROOT = DEMO.parent
-sys.path.insert(0, str(ROOT))
-from examples.hoster import Hoster  # noqa: E402
-
 PUPPET = (sys.executable, "-m", "bunraku")  # `puppet` of this checkout
 START = 60.0  # seconds for the master to listen
-RUN = 120.0  # seconds for one run
+COMMAND = 300.0  # seconds for one command
+WIDTH = 110
 LISTENING = re.compile(r"Serving Puppet on (\S+) port (\d+)")
-REQUEST = re.compile(r'"(\w+) (\S+)" (\d+) (\d+) ([\d.]+)$')
-LONG = re.compile(r"\{sha256\}(\w{8})\w{56}|((?:[0-9A-F]{2}:){3}[0-9A-F]{2})(?::[0-9A-F]{2}){28}")  # sums and fingerprints
+SUM = re.compile(r"\{sha256\}(\w{8})\w{56}")
+LEFT_OUT = re.compile(r"(Info|Warning): |Notice: (/File\[…/agent|The page is|.*/content: $)|\[[# ]+\] |\s*$")
+"""What a command prints beside what the story is about: plugins that are fetched, headings of diffs, progress."""
+
+NODE = "web01.example.com"
+BRANCH = "tls-and-certificates"
+ROLES = {"web": 30, "database": 8, "mail": 12, "build": 50}  # machines
+PAGE = ROOT / "build" / "demo" / "preview.html"
+OLD_SSHD = "PermitRootLogin yes\nPasswordAuthentication yes\n"
+
+MASTER = "A master starts, with a new certificate authority"
+FIRST = f"{NODE} gets a certificate and its first catalog"
+SECOND = "The second run finds nothing to do"
+QUERY = "Facts, catalog and report are in the master's store"
+PREVIEW = "Before a change of TLS settings is deployed: what would it do to 100 machines?"
+NEXT = "Everything has stopped. What to type next"
+NO_PREVIEW = "No preview of a change: Git is missing"
 
 
 class Failed(Exception):
     """The demo did not go as it should; the text says where."""
-
-
-class Run(NamedTuple):
-    """What is told of an agent's run."""
-
-    seconds: float  # of the whole command
-    summary: dict[str, dict[str, float]]
-    requests: int  # that the master answered
-    asked: int  # of the DNS provider
 
 
 def say(text: str = "") -> None:
@@ -58,43 +61,20 @@ def title(text: str) -> None:
 
 
 @contextmanager
-def dns_provider() -> Iterator[Hoster]:
-    """A company that hosts DNS zones, on a free port."""
-    hoster = Hoster()
-    thread = threading.Thread(target=hoster.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield hoster
-    finally:
-        hoster.shutdown()
-        hoster.server_close()
-        thread.join()
-
-
-def code(root: Path, hoster: Hoster) -> None:
-    """What an administrator keeps below `code`: the site, the example's modules for all environments, a secret in the data."""
-    site = root / "master" / "code" / "environments" / "production"
-    shutil.copytree(DEMO / "site", site)
-    shutil.copytree(ROOT / "examples" / "modules", root / "master" / "code" / "modules")
-    (site / "data").mkdir()
-    (site / "data" / "common.yaml").write_text(json.dumps({"dns_provider": {"url": hoster.url, "token": hoster.token}}))
-
-
-@contextmanager
 def master(root: Path) -> Iterator[tuple[int, Path]]:
-    """A master on a free port; gives the port and its log. Stopped as an administrator would."""
+    """Start a master on a free port; yield the port and its log. It is stopped as an administrator would stop it."""
+    shutil.copytree(DEMO / "site", root / "master/code/environments/production")
     log = root / "master.log"
     command = [
-        *PUPPET, "master", "--no-daemonize", "--verbose", "--bindaddress", "127.0.0.1", "--masterport", "0",
-        "--certname", "localhost", "--autosign", "true", "--confdir", str(root / "master"), "--vardir", str(root / "master" / "var"),
-        "--rundir", str(root / "master" / "run"), "--logdir", str(root / "master" / "log"), "--user", "root",
+        *PUPPET, "master", "--no-daemonize", "--verbose", "--bindaddress", "127.0.0.1", "--masterport", "0", "--user", "root",
+        "--certname", "localhost", "--autosign", "true", *places(root / "master"),
     ]  # fmt: skip
     began = time.monotonic()
     with log.open("wb") as output:
         process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
     try:
         port = listening(process, log)
-        say(f"   it has a CA and its own certificate, and listens on 127.0.0.1 port {port} after {time.monotonic() - began:.2f} s")
+        say(f"   It has made its keys and listens on 127.0.0.1 port {port} after {time.monotonic() - began:.1f} s.")
         yield port, log
     finally:
         if process.poll() is None:
@@ -109,6 +89,11 @@ def master(root: Path) -> Iterator[tuple[int, Path]]:
         raise Failed(f"the master ended with {code}:\n{log.read_text()}")
 
 
+def places(folder: Path) -> list[str]:
+    """Return the options that put everything below a folder."""
+    return [f"--confdir={folder}", *(f"--{name}dir={folder / name}" for name in ("var", "run", "log"))]
+
+
 def listening(process: subprocess.Popen[bytes], log: Path) -> int:
     deadline = time.monotonic() + START
     while time.monotonic() < deadline:
@@ -120,136 +105,100 @@ def listening(process: subprocess.Popen[bytes], log: Path) -> int:
     raise Failed(f"the master did not start:\n{log.read_text('utf-8', 'replace')}")
 
 
-def agent(root: Path, port: int) -> tuple[int, float]:
-    """One run, its output shown as it comes; exit code and seconds."""
-    home = root / "agent"
-    command = [
-        *PUPPET, "agent", "--onetime", "--test", "--steps", "--server", "localhost", "--masterport", str(port),
-        "--certname", "agent.example.com", "--confdir", str(home), "--vardir", str(home / "var"),
-        "--rundir", str(home / "run"), "--logdir", str(home / "log"),
-    ]  # fmt: skip
-    environ = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "FACTER_demo_root": str(root / "machine")}
-    say("   $ puppet agent --onetime --test --server localhost --masterport " + str(port))
+def run(root: Path, words: Sequence[str], hidden: Sequence[str], wanted: int, **environ: str) -> float:
+    """Run a command, of which some options are not shown, and show what it prints of the story; return the seconds."""
+    say(f"   $ {shlex.join(['puppet', *words])}")
     began = time.monotonic()
-    process = subprocess.Popen(
-        command, cwd=ROOT, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    assert process.stdout is not None
-    try:
-        for line in process.stdout:
-            say("   | " + LONG.sub(lambda long: (long[1] or long[2]) + "…", line.rstrip("\n").replace(str(root), "…")))
-        code = process.wait(RUN)
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-    return code, time.monotonic() - began
+    done = subprocess.run(
+        [*PUPPET, *words, *hidden], cwd=ROOT, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", **environ},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=COMMAND,
+    )  # fmt: skip
+    for line in done.stdout.splitlines():
+        line = SUM.sub(r"\1…", line.replace(str(root), "…"))
+        if not LEFT_OUT.match(line):
+            say("   | " + (line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"))
+    if done.returncode != wanted:
+        raise Failed(f"the command ended with {done.returncode}, not with {wanted}:\n{done.stdout}")
+    return time.monotonic() - began
 
 
-def requests(log: Path, since: int) -> list[tuple[str, str, str, float]]:
-    """(method, path, status, seconds) of what the master answered since an offset of its log."""
-    text = log.read_bytes()[since:].decode("utf-8", "replace")
-    found = (REQUEST.search(line) for line in text.splitlines())
-    return [(match[1], match[2], match[3], float(match[5])) for match in found if match]
+def agent(root: Path, port: int, log: Path, wanted: int) -> None:
+    """Run the agent once."""
+    before = log.read_text("utf-8", "replace").count('" 200 ')
+    hidden = [f"--masterport={port}", f"--certname={NODE}", *places(root / "agent")]
+    seconds = run(root, ["agent", "--test", "--server", "localhost"], hidden, wanted, FACTER_demo_root=str(root / "machine"))
+    requests = log.read_text("utf-8", "replace").count('" 200 ') - before
+    say(f"   {seconds:.1f} s and {requests} requests, plugins included.")
 
 
-def told(answered: list[tuple[str, str, str, float]]) -> Iterator[str]:
-    """A line a request; of several files in a row, one for all."""
-    for (method, kind, status), several in groupby(answered, lambda each: (each[0], "/".join(each[1].split("/")[:5]), each[2])):
-        rows = list(several)
-        path = rows[0][1] if len(rows) == 1 else f"{kind}/…  ({len(rows)} times)"
-        yield f"{method:<5} {path:<62} {status}  {sum(row[3] for row in rows) * 1000:6.1f} ms"
+def control_repository(folder: Path) -> None:
+    """Make the repository with its two branches."""
+
+    def git(*words: str) -> None:
+        identity = ("-c", "user.name=An administrator", "-c", "user.email=ops@example.com")
+        subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, timeout=60)
+
+    shutil.copytree(DEMO / "fleet/main", folder)
+    git("init", "--quiet", "--initial-branch=main")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=What is deployed")
+    git("checkout", "--quiet", "-b", BRANCH)
+    # With the time of now, which Git looks at.
+    shutil.copytree(DEMO / "fleet/change", folder, dirs_exist_ok=True, copy_function=shutil.copy)
+    git("add", "--all")
+    git("commit", "--quiet", "--message=Modern TLS, certificates, another password, a port for mail")
 
 
-def summary(root: Path) -> dict[str, dict[str, float]]:
-    import yaml
-
-    data: dict[str, dict[str, float]] = yaml.safe_load((root / "agent" / "var" / "public" / "last_run_summary.yaml").read_text())
-    return data
-
-
-def one_run(root: Path, port: int, log: Path, hoster: Hoster, wanted: int) -> Run:
-    since, asked = log.stat().st_size, len(hoster.asked)
-    code, seconds = agent(root, port)
-    answered = requests(log, since)
-    say("   what the master answered:")
-    for line in told(answered):
-        say(f"     {line}")
-    say("   what the DNS provider was asked for:")
-    for line in hoster.asked[asked:]:
-        say(f"     {line}")
-    if code != wanted:
-        raise Failed(f"the run ended with {code}, not with {wanted}; the master's log:\n{log.read_text()}")
-    return Run(seconds, summary(root), len(answered), len(hoster.asked) - asked)
+def store_facts(folder: Path) -> None:
+    """Store the facts of each machine."""
+    folder.mkdir(parents=True)
+    for role, count in ROLES.items():
+        for number in range(1, count + 1):
+            name = f"{role}{number:02}.example.com"
+            networking = {"fqdn": name, "hostname": name.partition(".")[0], "domain": "example.com"}
+            values = {"role": role, "region": ("north", "south")[number % 2], "networking": networking, "os": {"family": "Debian"}}
+            stored = {"name": name, "values": values, "timestamp": "2026-11-20T12:00:00+00:00", "expiration": "2036-11-20T12:00:00+00:00"}
+            (folder / f"{name}.yaml").write_text(json.dumps(stored))
 
 
-def table(rows: list[tuple[str, Run]]) -> None:
-    """What two runs did, side by side."""
-    say(f"   {'':<28}" + "".join(f"{name:>14}" for name, _ in rows))
-    lines = [
-        ("requests to the master", lambda run: f"{run.requests}"),
-        ("requests to the provider", lambda run: f"{run.asked}"),
-        ("resources", lambda run: f"{run.summary['resources']['total']:.0f}"),
-        ("changed", lambda run: f"{run.summary['resources'].get('changed', 0):.0f}"),
-        *((name.replace("_", " "), lambda run, name=name: f"{run.summary['time'].get(name, 0) * 1000:.0f} ms")
-          for name in ("plugin_sync", "fact_generation", "config_retrieval", "catalog_application")),
-        ("whole command", lambda run: f"{run.seconds * 1000:.0f} ms"),
-    ]  # fmt: skip
-    for label, value in lines:
-        say(f"   {label:<28}" + "".join(f"{value(run):>14}" for _, run in rows))
-
-
-def outcome(root: Path, hoster: Hoster) -> None:
-    """What is there after the runs: reports, files, zones."""
-    (report,) = list((root / "master" / "var" / "reports").iterdir())
-    say(f"\n   {len(list(report.iterdir()))} reports of {report.name} are stored, and this is what was made on the machine:")
-    for path in sorted((root / "machine").rglob("*")):
-        if path.is_file():
-            text = path.read_text().strip().splitlines()
-            shown = json.dumps(text[0] if text else "", ensure_ascii=False) if path.stat().st_mode & 0o004 else "(mode 0600)"
-            say(f"     {path.relative_to(root / 'machine')!s:<22} {shown}")
-    say("   and at the DNS provider:")
-    for zone, about in hoster.zones.items():
-        say(f"     {zone:<22} zone of {about['email']}")
-        for name, record in sorted(hoster.records.get(zone, {}).items()):
-            host, _, kind = name.partition("/")
-            value = record["value"]
-            say(f"     {host:<22} {kind:<5} {', '.join(value) if isinstance(value, list) else value}")
-
-
-def query(root: Path) -> None:
-    """Ask the master's store, in PQL, which nodes run Debian."""
-    question = 'inventory[certname, facts.os.release.full] { facts.os.family = "Debian" }'
-    command = [*PUPPET, "query", question, "--table", "--url", f"unix:{root / 'master' / 'run' / 'store.sock'}"]
-    say(f"   $ puppet query '{question}'")
-    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN)
-    for line in (done.stdout + done.stderr).splitlines():
-        say(f"   | {line}")
-    if done.returncode != 0:
-        raise Failed(f"the query ended with {done.returncode}")
+def preview(root: Path) -> None:
+    """Preview the change of the control repository."""
+    title(PREVIEW)
+    control_repository(root / "control")
+    fleet = root / "fleet"
+    store_facts(fleet / "var/yaml/facts")
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    words = ["preview", "--repo", "control", "--from", "main", "--to", BRANCH, "--all"]
+    hidden = ["--repo", str(root / "control"), "--html", str(PAGE), *places(fleet), "--no-storeconfigs", "--user", "root"]
+    seconds = run(root, words, hidden, 6)
+    say(f"   {seconds:.1f} s. The web servers get what was meant, but 6 mail servers would no longer compile.")
 
 
 def main() -> int:
+    with_git = shutil.which("git") is not None
     root = Path(tempfile.mkdtemp(prefix="bunraku-demo-"))
     try:
-        if not shutil.which("git"):
+        if not with_git:
             say("Git is missing (Debian: apt install git): the preview of a change, which comes last, is left out.")
-        with dns_provider() as hoster:
-            title("A master starts, with a fresh certificate authority")
-            code(root, hoster)
-            with master(root) as (port, log):
-                say(f"   its manifests manage files, and a DNS zone at a provider that runs here as well: {hoster.url}, no zones yet")
-                title("The agent's first run: it gets a certificate and a catalog, applies that, and reports")
-                (root / "machine").mkdir()
-                (root / "machine" / "motd").write_text("Welcome.\n  * Nobody was here yet.\n")  # so that there is a change to show
-                first = one_run(root, port, log, hoster, 2)
-                title("The agent's second run: nothing to do")
-                second = one_run(root, port, log, hoster, 0)
-                title("A query to the master's store: which nodes run Debian?")
-                query(root)
-            title("The two runs, side by side")
-            table([("first", first), ("second", second)])
-            outcome(root, hoster)
+        title(MASTER)
+        with master(root) as (port, log):
+            (root / "machine/ssh").mkdir(parents=True)
+            (root / "machine/ssh/sshd_config").write_text(OLD_SSHD)
+            title(FIRST)
+            agent(root, port, log, 2)
+            title(SECOND)
+            agent(root, port, log, 0)
+            title(QUERY)
+            question = 'inventory[certname, facts.os.name, facts.os.release.full] { facts.kernel = "Linux" }'
+            run(root, ["query", question], ["--table", f"--url=unix:{root / 'master/run/store.sock'}"], 0)
+        if with_git:
+            preview(root)
+        else:
+            title(NO_PREVIEW)
+        title(NEXT)
+        if with_git:
+            say(f"   Open the preview in a browser: {PAGE.as_uri()}")
+        say("   source .venv/bin/activate && puppet help     # then docs/tutorial.md: your own first module, in half an hour")
         return 0
     except Failed as err:
         say(f"\nThe demo failed: {err}")

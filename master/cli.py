@@ -45,7 +45,7 @@ class MasterOptions(CommandOptions):
         "check configuration, certificates, permissions, environments, compiling processes, the store or PuppetDB and ports; print all "
         "problems with a remedy. Nothing is changed; 0 when there is no error, else 1"
     )
-    json: bool = flag("of --check: print an object")
+    json: bool = flag("with --check: print an object")
     version: bool = flag("print the version", "-V")
 
 
@@ -65,8 +65,8 @@ COMMAND = CommandSpec(
     notes="""TERM ends it when pending requests are answered, at the latest after drain_timeout; a second TERM at once. HUP reloads
     certificates, revocation lists, auth.conf and environments without dropping connections.
 
-    Exit codes: 0 ended as asked, 1 could not start, 30 a compile failed, 39 could not change to the user, 70 a part that it cannot do
-    without failed again and again; the log says which.""",
+    Exit codes: 0 ended as asked, 1 could not start, 30 a compile failed, 39 could not change to the user, 70 an essential part failed
+    repeatedly; the log says which.""",
 )
 
 

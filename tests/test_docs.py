@@ -17,7 +17,9 @@ from master.process import describe_logs
 from master.service.crl_refresh import CrlRefresh
 from master.wiring import running
 from shared.process.logqueue import LogQueues
+from tests.support import compatibility_page
 from tests.support.documentation import block, blocks
+from tests.support.markdown import long_lines
 from tests.support.pair import NAME, Pair
 
 ROOT = Path(__file__).parent.parent
@@ -98,9 +100,23 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_that_can_be_wrapped_have_less_than_120_characters(page: Path) -> None:
+    assert long_lines(page.read_text()) == [], f"call python -m tests.support.markdown {page.relative_to(ROOT)}"
+
+
+def test_the_first_pages_stay_short() -> None:
+    assert (ROOT / "README.md").stat().st_size <= 6000
+    assert len((ROOT / "ARCHITECTURE.md").read_text().splitlines()) < 120
+
+
 def headings(page: Path) -> set[str]:
     """Return the anchors that a page's headings have on the web: lower case, hyphens for spaces, without punctuation."""
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)$", page.read_text(), re.M)}
+
+
+def test_the_list_of_tests_is_made_of_their_marks() -> None:
+    assert compatibility_page.PAGE.read_text() == compatibility_page.page(), "call make compatibility-page"
 
 
 async def forbidden() -> bytes:

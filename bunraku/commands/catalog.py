@@ -31,7 +31,7 @@ SAME, DIFFERENT, TROUBLE = 0, 1, 2
 class CatalogOptions(IndirectionOptions):
     """The command line of `puppet catalog`."""
 
-    facts: str | None = maybe_text("FILE", "JSON or YAML: these facts override those that are known of the node")
+    facts: str | None = maybe_text("FILE", "JSON or YAML: these facts override the node's")
 
 
 @CommandSpec(

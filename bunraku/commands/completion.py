@@ -34,7 +34,7 @@ class CompletionOptions(CommandOptions):
         "options FACE": "print its options",
     },
     notes="""The Debian package installs all three scripts. They know all commands that are built in; for subcommands of modules they call
-    this command. What it prints is read off their sources; nothing of a module runs.""",
+    this command. It reads the modules' sources and runs none of their code.""",
     is_face=False,
 ).main
 def main(options: CompletionOptions, flags: dict[str, Any]) -> int:

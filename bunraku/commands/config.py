@@ -43,7 +43,7 @@ class ConfigOptions(JsonFaceOptions):
     "config",
     ConfigOptions,
     actions={
-        "print [all | NAME...]": "print settings as they are in force in a section",
+        "print [all | NAME...]": "print the values of settings in a section",
         "set NAME VALUE": "change a setting in puppet.conf",
         "delete NAME": "remove a setting from puppet.conf",
     },

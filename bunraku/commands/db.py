@@ -58,7 +58,7 @@ class DbOptions(StoreFaceOptions):
 
     Exit codes: 0; 1 when the server cannot be reached or refuses, or the file cannot be read or written; status: 1 unless it runs;
     import: 1 when files of the archive were refused, which are all listed; a store: 0 ended as asked, 1 could not start, 39 could not
-    change to the user, 70 a part that it cannot do without failed again and again.""",
+    change to the user, 70 an essential part failed repeatedly.""",
 ).main
 def main(options: DbOptions, flags: dict[str, Any]) -> int:
     """Run `puppet db …` and return the exit code. Without an action the store itself runs."""

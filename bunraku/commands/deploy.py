@@ -34,10 +34,8 @@ class DeployOptions(JsonFaceOptions):
     repo: str = text("ADDRESS", "the control repository, in place of the setting deploy_repository")
     ref: str = text("REF", "a branch, tag or commit; without it the branch with the environment's name")
     checks: bool = flag("do not check that manifests, EPP templates, hiera.yaml and data parse", default=True, negatable=True)
-    adopt: bool = flag("store a folder that is in the link's place as a version; one as the master made it is replaced without that")
-    pushed: bool = flag(
-        "for web hooks: deploy nothing that a rollback has left, and nothing to an environment that is that of another branch"
-    )
+    adopt: bool = flag("replace a folder that neither puppet deploy nor the master has made, and store it as a version")
+    pushed: bool = flag("for web hooks: skip a commit that was rolled back, and an environment that has another branch")
     rollback: str | None = optional_text("VERSION", "return to the previous version, or to the given one")
     remove: bool = flag("remove an environment that puppet deploy has made, with all its versions")
     prune: bool = flag("remove the given environments, or all, whose branch the repository no longer has; never the default environment")

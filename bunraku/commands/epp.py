@@ -45,7 +45,7 @@ class EppOptions(FaceOptions):
     )
     values_file: str | None = maybe_text("FILE", "the same in a .pp file, or the hash in a .yaml file; --values override it")
     facts: str | None = maybe_text("FILE", "JSON or YAML: these facts override the node's")
-    node: str | None = maybe_text("NAME", "whose facts; this machine's by default; a node that has sent none to this master has none")
+    node: str | None = maybe_text("NAME", "the node whose stored facts are used; by default this machine")
     format: str = text("FORMAT", "dump: pn (the default) or json", default="pn")
     header: bool = flag("no line `--- TEMPLATE` above each of several templates", default=True, negatable=True)
     continue_on_error: bool = flag("validate: print the errors of all templates, not only of the first bad one", negatable=True)

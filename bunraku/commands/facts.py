@@ -40,7 +40,7 @@ class FactsOptions(IndirectionOptions):
     custom_dir: tuple[str, ...] = texts("DIR", "more custom facts; may be repeated")
     modulepath: str = text("FOLDERS", "facts of the modules there, too; separated by colons")
     show_legacy: bool = flag("show: also the flat names of structured facts")
-    value_only: bool = flag("show: of one name the bare value")
+    value_only: bool = flag("show: print only the value of the one fact")
     cache: bool = flag("ignore facter's cache (facter.conf)", default=True, negatable=True)
     block: bool = flag("also resolve facts that facter.conf blocks", default=True, negatable=True)
 
@@ -56,7 +56,7 @@ class FactsOptions(IndirectionOptions):
         "upload": "send them to the master",
         **INDIRECTION_ACTIONS,
     },
-    notes="Exit codes: 0; 1 for a wrong call, or when the master did not take them.",
+    notes="Exit codes: 0; 1 for a usage error, or when the master refused them.",
 ).main
 def main(options: FactsOptions, flags: dict[str, Any]) -> int:
     settings = load(AgentSettings, section="user", flags=flags)

@@ -53,9 +53,9 @@ class FilebucketOptions(CommandOptions):
     usage=["ACTION [--local | --remote] [--bucket FOLDER] [ARGUMENTS]"],
     actions={
         "backup FILE...": "store files; print `file: checksum`",
-        "get CHECKSUM": "print a content",
-        "restore FILE CHECKSUM": "write a content to a file; owner and mode of an existing one stay",
-        "diff A B": "compare two contents; each is a file or a checksum",
+        "get CHECKSUM": "print the file with this checksum",
+        "restore FILE CHECKSUM": "write a stored file to FILE; owner and mode of an existing file stay",
+        "diff A B": "compare two files; each is a path or a checksum",
         "list": "list the stored files by path: checksum, time, path",
     },
     help_if_bare=True,

@@ -28,7 +28,7 @@ class GenerateOptions(FaceOptions):
     """The command line of `puppet generate`."""
 
     format: str = text("FORMAT", "pcore, the only one", default="pcore")
-    force: bool = flag("write also files that are newer than their source")
+    force: bool = flag("also overwrite files that are newer than their source")
 
 
 @CommandSpec(
@@ -38,8 +38,8 @@ class GenerateOptions(FaceOptions):
     actions={"types": "write metadata of the Ruby types in the environment's modules to its folder .resource_types"},
     help_if_bare=True,
     notes="""Masters need these files to keep the types of environments apart. Files that are newer than their source stay; files of
-    types that no longer exist are removed. The Ruby source is read, not run: a type that cannot be read so is named, and the exit code is
-    1.""",
+    types that no longer exist are removed. The Ruby source is read, not run: types whose source cannot be read are listed, and the exit
+    code is 1.""",
 ).main
 def main(options: GenerateOptions, flags: dict[str, Any]) -> int:
     if options.action != "types":

@@ -39,7 +39,7 @@ _RUN_HELP = "Run 'puppet lookup --help' for more details"
 class LookupCommandOptions(CommandOptions):
     """The command line without settings; its arguments are keys."""
 
-    node: str | None = maybe_text("NAME", "for which node; its facts are those it last sent. This machine by default")
+    node: str | None = maybe_text("NAME", "the node, with the facts that it last sent; by default this machine")
     facts: str | None = maybe_text("FILE", "JSON or YAML: these facts override the node's")
     merge: str | None = maybe_text("STRATEGY", "first, unique, hash or deep; overrides lookup_options")
     # The value may be `--`, which ends the options elsewhere.
@@ -67,7 +67,7 @@ class LookupCommandOptions(CommandOptions):
     text="Prints Hiera's value of a key; of several keys, the first that has a value. Run it on the master, where the data is.",
     notes="""$trusted has the node's name and nothing else of its certificate.
 
-    Exit codes: 0; 1 when there is no value, or something is wrong. With --explain 0 as well when there is no value.""",
+    Exit codes: 0; 1 when there is no value, or an error. With --explain 0 as well when there is no value.""",
 ).main
 def main(options: LookupCommandOptions, flags: dict[str, Any]) -> int:
     merge = _merge(options)

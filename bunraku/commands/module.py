@@ -31,7 +31,7 @@ class ModuleOptions(JsonFaceOptions):
 
     force: bool = flag("overwrite files, and ignore changes and dependents; implies --ignore-dependencies", "-f")
     ignore_dependencies: bool = flag("only the module itself")
-    ignore_changes: bool = flag("although files of it were changed", "-c")
+    ignore_changes: bool = flag("continue although files of the module were changed", "-c")
     tree: bool = flag("list: show the modules' dependencies")
     origins: bool = flag("list: with the lines of the Puppetfile that name them")
     version: str | None = maybe_text("VERSION", "a version, or a range: '>= 1.2.0 < 2.0.0', 1.x, ~ 1.2, ^1.2.3; of install also -v")
@@ -50,7 +50,7 @@ COMMAND = CommandSpec(
     "module",
     ModuleOptions,
     actions={
-        "install NAME|ARCHIVE [--version VERSION] [--target-dir DIR] [--force] [--ignore-dependencies]": "install a module and its needs",
+        "install NAME|ARCHIVE [--version VERSION] [--target-dir DIR] [--force] [--ignore-dependencies]": "install with all dependencies",
         "upgrade NAME [--version VERSION] [--force] [--ignore-dependencies] [--ignore-changes]": "replace a module by a newer version",
         "uninstall NAME [--version VERSION] [--force] [--ignore-changes]": "remove a module",
         "list [--tree] [--origins] [--json]": "print the modules that are installed",
@@ -62,8 +62,8 @@ COMMAND = CommandSpec(
         "--environment NAME": "the environment whose modulepath counts",
         "--module_repository URL": "where modules come from, if not from the Forge",
     },
-    notes="""An archive is unpacked only as far as it is harmless and within the settings module_archive_size, module_unpacked_size,
-    module_unpacked_ratio and module_files; its sum has to be the one that the Forge names.
+    notes="""Archives are treated as hostile: the settings module_archive_size, module_unpacked_size, module_unpacked_ratio and
+    module_files limit them, and the checksum must be the one that the Forge names.
 
     Exit codes: 0; 1 when something was wrong.""",
 )

@@ -43,8 +43,7 @@ class QueryOptions(StoreFaceOptions):
       puppet query '["from", "reports", ["=", "status", "failed"]]'""",
     notes=f"""{SERVERS}
 
-    Exit codes: 0, also when there are no rows; 1 when no server can be reached, or it refuses the certificate; 2 for a query that is
-    wrong.""",
+    Exit codes: 0, also when there are no rows; 1 when no server can be reached, or it refuses the certificate; 2 for an invalid query.""",
 ).main
 def main(options: QueryOptions, flags: dict[str, Any]) -> int:
     if len(options.arguments) != 1:

@@ -52,7 +52,7 @@ class ReportOptions(IndirectionOptions):
     notes="""list needs a master whose setting reports has `store`. submit is for runs that could not send their report, and for 'puppet
     catalog apply', which sends none.
 
-    Exit codes: 0; 1 when the reports cannot be read, there is no such report, or the master did not take it.""",
+    Exit codes: 0; 1 when the reports cannot be read, there is no such report, or the master refused it.""",
 ).main
 def main(options: ReportOptions, flags: dict[str, Any]) -> int:
     if options.action == "list":
@@ -140,7 +140,7 @@ def age(now: datetime, then: datetime) -> str:
     for size, unit in ((1440, "days"), (60, "hours")):
         if minutes >= 2 * size:
             return f"{minutes // size} {unit}"
-    return f"{minutes} minutes"
+    return "1 minute" if minutes == 1 else f"{minutes} minutes"
 
 
 def as_data(run: LatestReport, now: datetime) -> dict[str, Any]:

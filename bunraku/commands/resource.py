@@ -78,7 +78,7 @@ class PrintedResource:
     first, as in a run; the command then prints the new state.""",
     setting_docs={"--noop": "only print the changes that would be made"},
     arguments_only_after=2,
-    notes="Exit codes: 0, also when a change failed (which is said); 1 for a wrong call.",
+    notes="Exit codes: 0, also when a change failed (an error is printed); 1 for a usage error.",
     is_face=False,
 ).main
 def main(options: ResourceOptions, flags: dict[str, Any]) -> int:

@@ -25,5 +25,5 @@ class StoreFaceOptions(JsonFaceOptions):
         "--urls",
     )
     cacert: str | None = maybe_text("FILE", "the CA's certificates, for https")
-    cert: str | None = maybe_text("FILE", "a certificate to show")
+    cert: str | None = maybe_text("FILE", "this client's certificate, for https")
     key: str | None = maybe_text("FILE", "its key")

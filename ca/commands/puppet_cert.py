@@ -47,7 +47,7 @@ class CertOptions(CommandOptions):
     allow_dns_alt_names: bool | None = maybe_flag("sign: accept or refuse requests with further names")
     dns_alt_names: tuple[str, ...] = texts("NAMES", "generate: further names of the certificate, comma-separated")
     subject: str = text("PATTERN", "list: only names that match")
-    force: bool = flag("revoke, clean: also the certificate with which this master serves")
+    force: bool = flag("revoke, clean: even this master's own certificate")
     verbose: bool = flag(None, "-v", "-d", "--debug")  # without effect
 
     def check_options(self) -> None:
@@ -79,18 +79,18 @@ COMMAND = CommandSpec(
         "list [NAME...]": "list pending requests",
         "sign NAME... | --all": "sign requests",
         "revoke NAME|0xSERIAL...": "put certificates on the revocation list",
-        "clean NAME...": "revoke, and remove all files of the name",
+        "clean NAME...": "revoke certificates, and remove all files of these names",
         "generate NAME...": "make a key and a certificate for a name here",
         "print NAME...": "print a certificate as text",
         "fingerprint NAME... | --all": "print digests (`ca` is the CA's own)",
         "verify NAME...": "check a certificate",
         "reinventory": "rebuild inventory.txt",
         "adopt DIR": "take over a CA that another program made",
-        "rollover STEP": "replace the CA while agents work on",
+        "rollover STEP": "replace the CA while agents keep working",
     },
     notes="""See also: puppet cert adopt --help.
 
-    Exit codes: 0; 23 when there is no CA here, 24 when something could not be done.""",
+    Exit codes: 0 done, 23 there is no CA here, 24 something could not be done.""",
     parts=[lifecycle.COMMAND],
 )
 

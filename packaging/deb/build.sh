@@ -82,7 +82,7 @@ documents=$tree/usr/share/doc/bunraku
 mkdir -p "$documents/docs" "$documents/packaging/monitoring" "$documents/packaging/systemd"
 install -m 0644 "$project/README.md" "$project/CHANGELOG.md" "$project/ARCHITECTURE.md" "$documents/"
 # Beside each other as in the project, so that the links of the pages lead somewhere.
-install -m 0644 "$project"/docs/*.md "$project"/docs/*.svg "$documents/docs/"
+install -m 0644 "$project"/docs/*.md "$project"/docs/*.svg "$project"/docs/*.png "$documents/docs/"
 install -m 0644 "$packaging"/monitoring/* "$documents/packaging/monitoring/"
 install -m 0644 "$packaging"/systemd/* "$documents/packaging/systemd/"
 install -m 0644 "$packaging/logrotate.conf" "$documents/packaging/"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any, Generic
 from ..settings import AgentSettings, MasterSettings, SettingOptions, Settings
 from .cli import DEBUGGING, O, OptionDoc, option_docs, parse_options, spellings_of
 
-WIDTH = 140
+WIDTH = 100
 _WIDEST_TERM = 34
 
 
@@ -97,7 +98,7 @@ class CommandSpec(Generic[O]):
 
     def help(self) -> str:
         """Return the output of `--help`."""
-        usage = "\n".join(f"{'      ' if number else 'Usage:'} {line}" for number, line in enumerate(self.usage_lines))
+        usage = "\n".join(_usage("      " if number else "Usage:", line) for number, line in enumerate(self.usage_lines))
         tables = [f"{heading}:\n{_table(rows)}" for heading, rows in self.tables().items() if rows]
         every = "Every setting of puppet.conf is an option too: 'puppet config print' lists them." if self.settings else ""
         prose = [[_filled(each) for each in paragraphs(text)] for text in (self.text, self.notes)]
@@ -124,6 +125,12 @@ def paragraphs(text: str) -> list[str]:
 
 def _filled(paragraph: str) -> str:
     return paragraph if "\n  " in f"\n{paragraph}" else textwrap.fill(paragraph, WIDTH, break_on_hyphens=False)
+
+
+def _usage(begin: str, line: str) -> str:
+    """Return a line of usage; a long one goes on below the first word behind the command, and no bracket is broken."""
+    whole = re.sub(r"\[[^]]*\]", lambda bracket: bracket[0].replace(" ", "\xa0"), line)
+    return textwrap.fill(whole, WIDTH, initial_indent=f"{begin} ", subsequent_indent=" " * 11, break_on_hyphens=False).replace("\xa0", " ")
 
 
 def _table(rows: Mapping[str, str]) -> str:

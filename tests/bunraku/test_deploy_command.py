@@ -24,7 +24,7 @@ from tests.support.needs import needs_git
 from tests.support.processes import clean_environment
 from tests.support.waiting import wait_until
 
-pytestmark = needs_git
+pytestmark = [needs_git, pytest.mark.works_with("Deployment and tools for code", "puppet deploy")]
 CODE = {"manifests/site.pp": "notify { 'one': }\n", "data/common.yaml": "a: 1\n", "bin/tool": "#!/bin/sh\n"}
 
 

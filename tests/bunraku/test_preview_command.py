@@ -18,7 +18,7 @@ from bunraku.previews.revisions import checked_location
 from shared.errors import BadName, ConfigError, NotFound, PuppetError
 from tests.support.needs import needs_git
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.works_with("Preview", "puppet preview")]
 
 CODE = {
     "manifests/site.pp": """

@@ -16,6 +16,8 @@ from shared.ruby import RubyChild
 from tests.support.needs import needs_ruby
 from tests.support.ruby_apply import MODULES, Apply
 
+pytestmark = pytest.mark.works_with("Ruby in modules, without Puppet", "types and providers: what goes wrong")
+
 
 @needs_ruby
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ from shared.types.filebucket import Filebucket
 from shared.types.schedule import default_schedules
 from tests.support.needs import needs_root
 
+pytestmark = pytest.mark.works_with("Commands and answers of Puppet 7.23", "runs with recorded logs and reports")
+
 FOLDER = Path(__file__).parent / "apply"
 FLAGS = ("changed", "out_of_sync", "failed", "failed_to_restart", "skipped", "restarted", "corrective_change")
 COUNTS = ("changed", "failed", "failed_to_restart", "out_of_sync", "restarted", "scheduled", "skipped")

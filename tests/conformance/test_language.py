@@ -15,6 +15,8 @@ import yaml
 
 from tests.conformance.runner import answer, deviations, differs, recorded, words_of_ruby_3
 
+pytestmark = pytest.mark.works_with("Commands and answers of Puppet 7.23", "manifests with recorded catalogs and logs")
+
 FOLDER = Path(__file__).parent / "language"
 DEVIATIONS = deviations()
 NEEDS_RUBY = pytest.mark.skipif(not words_of_ruby_3(), reason="the Ruby that is installed, if any, does not word errors as Ruby 3.1 does")

@@ -16,7 +16,7 @@ import pytest
 
 from demo.compose import BASE, COMPOSES, compose_version
 
-pytestmark = [pytest.mark.slow, pytest.mark.full]
+pytestmark = [pytest.mark.works_with("Packages, services, containers and proxies", "containers"), pytest.mark.slow, pytest.mark.full]
 
 ROOT = Path(__file__).parent.parent.parent
 START = 60.0  # seconds for an engine to answer
@@ -102,7 +102,7 @@ def test_the_master_is_not_root(told: str) -> None:
 def test_both_agents_report_what_they_changed_and_a_second_run_changes_nothing(told: str) -> None:
     reports = re.findall(r"(agent\d): (\w+), (\d+) of \d+ resources changed", told)
     assert [(name, status) for name, status, _ in reports] == [("agent1", "changed"), ("agent1", "unchanged"), ("agent2", "changed")]
-    assert told.count("File[/srv/demo/greeting-0]") == 2
+    assert told.count("File[/srv/demo/motd]") == 2
 
 
 def test_puppetboard_shows_both_agents_with_what_their_last_runs_did(told: str) -> None:

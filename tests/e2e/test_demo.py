@@ -1,7 +1,8 @@
-"""`make demo` as a newcomer without Git sees it: what it tells, and that nothing of it stays."""
+"""`make demo` as a newcomer sees it, with and without Git: what it tells, and that nothing but a page stays."""
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import signal
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+from demo import run
+from tests.support.documentation import ROOT
+from tests.support.needs import needs_git
 
-ROOT = Path(__file__).parent.parent.parent
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +26,10 @@ def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("demo")
 
 
-@pytest.fixture(scope="module")
-def told(temporary: Path) -> str:
-    environ = {**os.environ, "TMPDIR": str(temporary), "PATH": "/nonexistent"}
-    command = [sys.executable, str(ROOT / "demo" / "run.py")]
+def told_by_demo(temporary: Path, path: str) -> str:
+    """Return what the demo prints with that PATH."""
+    environ = {**os.environ, "TMPDIR": str(temporary), "PATH": path}
+    command = [sys.executable, run.__file__]
     demo = subprocess.Popen(command, env=environ, cwd=temporary, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     try:
         out, err = demo.communicate(timeout=180)
@@ -38,48 +41,54 @@ def told(temporary: Path) -> str:
     return out.decode()
 
 
-def asked(told: str, run: str) -> list[str]:
-    """What the DNS provider was asked for in the first or second run."""
-    lines = iter(told.split(f"== The agent's {run} run")[1].split("\n\n")[0].splitlines())
-    for line in lines:
-        if "the DNS provider was asked for" in line:
-            return [each.strip() for each in lines]
-    raise AssertionError(f"the {run} run tells nothing of the provider")
+@pytest.fixture(scope="module")
+def told(temporary: Path) -> str:
+    """What it tells where there is no Git."""
+    return told_by_demo(temporary, "/nonexistent")
 
 
-def test_the_first_run_fetches_the_modules_extensions_and_makes_zone_and_records(told: str) -> None:
-    for kind in ("facter/dns_resolvers", "puppet/functions/dns/absolute", "puppet/provider/dnszone/rest", "puppet/type/dnszone"):
-        assert f"/lib/{kind}.py]/ensure: defined content" in told
-    assert asked(told, "first") == [
-        "GET /zones",
-        "PUT /zones/example.com",
-        "GET /zones/example.com/records",
-        "PUT /zones/example.com/records/www.example.com/A",
-        "PUT /zones/example.com/records/mail.example.com/MX",
-    ]
+def section(told: str, title: str) -> str:
+    """Return what a part of the demo tells."""
+    return told.split(f"== {title}\n")[1].split("\n\n")[0]
 
 
-def test_the_credentials_come_before_what_needs_them_and_their_content_is_not_shown(told: str) -> None:
-    assert told.index("/machine/dns.json]/ensure") < told.index("Dnszone[example.com]/ensure: created")
-    assert "secret" not in told
+@needs_git
+def test_it_tells_its_story_in_sixty_lines_and_leaves_the_page(tmp_path: Path) -> None:
+    told = told_by_demo(tmp_path, os.environ["PATH"])
+    assert re.findall(r"^== (.*)$", told, re.M) == [run.MASTER, run.FIRST, run.SECOND, run.QUERY, run.PREVIEW, run.NEXT]
+    assert len(told.splitlines()) <= 60
+    assert "(30 nodes: web01.example.com … web30.example.com)" in told and "6 failed" in told
+    page, command = (line.strip() for line in told.splitlines()[-2:])
+    assert page == f"Open the preview in a browser: {run.PAGE.as_uri()}" and run.PAGE.exists()
+    assert command.startswith("source .venv/bin/activate && puppet help")
 
 
-def test_the_second_run_reads_the_zone_and_changes_nothing(told: str) -> None:
-    assert asked(told, "second") == ["GET /zones", "GET /zones/example.com/records"]
-    match = re.search(r"^ +changed +(\d+) +(\d+)$", told, re.MULTILINE)
-    assert match is not None
-    assert int(match[1]) > 5
-    assert match[2] == "0"
-    assert "Error" not in told
-    assert re.search(r"www\.example\.com +A +192\.0\.2\.1, 192\.0\.2\.2", told)
+def test_the_picture_in_readme_shows_this_story() -> None:
+    picture = html.unescape((ROOT / "docs/demo.svg").read_text()).replace("\xa0", " ")
+    assert [title for title in (run.MASTER, run.FIRST, run.SECOND, run.QUERY, run.PREVIEW, run.NEXT) if title not in picture] == []
+    assert "@font-face" not in picture
+
+
+def test_without_git_all_else_is_told(told: str) -> None:
+    assert re.findall(r"^== (.*)$", told, re.M) == [run.MASTER, run.FIRST, run.SECOND, run.QUERY, run.NO_PREVIEW, run.NEXT]
+
+
+def test_the_first_run_changes_what_differs_and_refreshes_what_depends_on_it(told: str) -> None:
+    first = section(told, run.FIRST)
+    assert "-PermitRootLogin yes" in first and "+PermitRootLogin no" in first
+    assert "Exec[reload sshd]: Triggered 'refresh' from 1 event" in first
+    assert re.search(r"\d+ requests", first)
+
+
+def test_the_second_run_changes_nothing(told: str) -> None:
+    lines = [line for line in section(told, run.SECOND).splitlines() if line.startswith("   | ")]
+    assert len(lines) == 1 and "Notice: Applied catalog in" in lines[0]
 
 
 def test_what_it_started_has_ended(told: str, temporary: Path) -> None:
-    ports = [int(match) for match in re.findall(r"127\.0\.0\.1(?::| port )(\d+)", told)]
-    assert len(ports) == 2
-    for port in ports:
-        with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), 5):
-            pass
+    (port,) = (int(match) for match in re.findall(r"127\.0\.0\.1 port (\d+)", told))
+    with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), 5):
+        pass
     assert list(temporary.iterdir()) == []
 
 
@@ -87,13 +96,5 @@ def test_what_is_missing_is_said_before_anything_else(told: str) -> None:
     assert told.startswith("Git is missing (Debian: apt install git): the preview of a change, which comes last, is left out.\n\n== ")
 
 
-def test_the_headings_tell_of_the_pair(told: str) -> None:
-    headings = [line for line in told.splitlines() if line.startswith("== ")]
-    expected = ("master", "certificate and a catalog", "second run", "store", "two runs")
-    assert len(headings) == len(expected) and all(word in heading for word, heading in zip(expected, headings, strict=True)), headings
-
-
-def test_the_store_of_the_master_says_which_nodes_run_debian(told: str) -> None:
-    answer = told.split("$ puppet query")[1].split("\n\n")[0]
-    rows = 1 if Path("/etc/debian_version").exists() else 0
-    assert answer.count("agent.example.com") == rows and f"{rows} row" in answer
+def test_the_store_of_the_master_has_the_facts(told: str) -> None:
+    assert "web01.example.com" in section(told, run.QUERY) and "1 row" in section(told, run.QUERY)

@@ -25,7 +25,12 @@ from tests.support.raw_master import RawAnswer, RawClient
 from tests.support.waiting import until
 from tests.support.wired_site import FORM, WiredSite
 
-pytestmark = needs_git
+pytestmark = [
+    needs_git,
+    pytest.mark.works_with(
+        "Deployment and tools for code", "200 agents during 50 deployments: no run sees half of one; failed deployments; the web hook"
+    ),
+]
 V3 = "/puppet/v3"
 ENVIRONMENT = "environment=production"
 LISTING = f"{ENVIRONMENT}&recurse=true&links=follow&checksum_type=sha256"

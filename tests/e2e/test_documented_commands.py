@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -28,10 +29,24 @@ NODES = ("db1.example.com", "web1.example.com", "web2.example.com")
 MASTER = "puppet.example.com"
 SETTINGS = {"key_type": "ec", "user": "root", "store": "sqlite", "compile_workers": "1", "certname": MASTER, "dns_alt_names": "localhost"}
 CODE = {"manifests/site.pp": "notify { 'here': }\n"}
+AUTH_CONF = """authorization: {
+  version: 1
+  rules: [
+    {
+      match-request: { path: "^/puppet/v3/(catalog|node)/([^/]+)$", type: regex, method: [get, post] }
+      allow: "$2"
+      sort-order: 500
+      name: "own catalog"
+    }
+  ]
+}
+"""  # as puppetserver's, without its rule for renewals
 CODES = {"puppet agent --test": {0, 1, 2}, "puppet preview": {0, 2}}  # a run has to wait for its certificate; a preview found changes
 PROGRAMS = {
     "make": f'exec /usr/bin/make --dry-run --directory {ROOT} "$@"',
     "apt-get": '[ "$1" = install ]',
+    "docker": f'[ "$1" = build ] && [ -f "{ROOT}/Dockerfile" ]',
+    "python3": '[ "$*" = "-m venv $3" ] && install -D -m 0755 /dev/stdin "$3/bin/pip" <<< "#!/bin/sh"',
     "systemd-sysusers": "true",
     "systemd-tmpfiles": '[ "$1" = --create ]',
     "systemctl": f'for unit; do :; done; [ -f "{ROOT}/packaging/systemd/${{unit%.service}}.service" ]',
@@ -69,6 +84,7 @@ class Host:
             "/etc/sysusers.d/": f"{self.root}/system/",
             "/etc/tmpfiles.d/": f"{self.root}/system/",
             "/tmp/hello": f"{self.root}/hello",
+            "/opt/bunraku": f"{self.root}/venv",
             "-g puppet": "",
             f"--server {MASTER} --from": f"--server localhost --masterport {self.process.port} --from",
         }
@@ -197,6 +213,27 @@ def adopt(scene: Scene, body: str) -> None:
     assert (scene.folder / f"conf/ssl/ca/signed/{NODES[0]}.pem").exists()
 
 
+def migrate(scene: Scene, body: str) -> None:
+    """Of a puppetserver, a stand-in of which has the folders that the page names."""
+    old = Scene(scene.folder / "old")
+    shell = old.host().shell("shell")
+    shell.type(f"puppet cert generate {NODES[0]} && puppet cert generate {MASTER}")
+    files = {"puppetserver/conf.d/auth.conf": AUTH_CONF, "code/environments/production/manifests/site.pp": "notify { 'moved': }\n"}
+    for name, text in files.items():
+        (old.folder / name).parent.mkdir(parents=True)
+        (old.folder / name).write_text(text)
+    places = {
+        "/etc/puppetlabs/puppetserver/ca": f"{old.folder}/conf/ssl/ca",
+        "/etc/puppetlabs/puppet/ssl": f"{old.folder}/conf/ssl",
+        "/etc/puppetlabs/": f"{old.folder}/",
+        "-o puppet -g puppet": "",
+    }
+    scene.host()
+    text = scene.host().shell("shell", "--masterport=0", "--bindaddress=127.0.0.1", places=places).type(body)
+    assert "certificate_renewal" in text, text
+    assert (scene.folder / "conf/code/environments/production/manifests/site.pp").exists()
+
+
 def rollover(scene: Scene, body: str) -> None:
     shell = scene.host().shell("shell")
     shell.type(f"puppet cert generate {NODES[0]} --ca_ttl 4y")  # the new one ends later, also in the same second
@@ -228,9 +265,21 @@ SCENES: Mapping[str, Callable[[Scene, str], None]] = {
     "hook": hook,
     "modules": modules,
     "adopt": adopt,
+    "migrate": migrate,
     "rollover": rollover,
     "move": move,
 }
+TUTORIAL = {
+    "tutorial-site": "",
+    "tutorial-master": "",
+    "tutorial-deploy": "production is ",
+    "tutorial-agent": "This is web1.example.com. Welcome.",
+    "tutorial-change": "+This is web1.example.com. Maintenance at 20:00.",
+    "tutorial-rollout": "+This is web1.example.com. Maintenance at 20:00.",
+    "tutorial-query": "changed",
+    "tutorial-rollback": "+This is web1.example.com. Welcome.",
+}
+"""What the blocks of the tutorial print, in their order."""
 ON_THE_MASTER: Mapping[str, Callable[[Host, str], None]] = {"merge-request": merge_request}
 COMMANDS = [each for page in PAGES for each in blocks(page, "sh")]
 
@@ -245,12 +294,29 @@ def test_a_block_for_a_checkout_does_what_it_says(block: Block, host: Host) -> N
     ON_THE_MASTER[block.name](host, block.body)
 
 
+def test_the_tutorial_leads_from_a_manifest_to_a_rollback(tmp_path: Path) -> None:
+    assert [each.name for each in blocks("docs/tutorial.md", "sh") if each.name] == list(TUTORIAL)
+    git = f'exec {shutil.which("git")} -c user.name=test -c user.email=test@example.com "$@"'
+    with master(tmp_path, **SETTINGS | {"certname": "localhost"}) as process:
+        make_first_environment(tmp_path / "conf/code")
+        process.start()
+        write_conf(tmp_path / "conf")
+        (tmp_path / "agent").mkdir()
+        places = {"/tmp/motd": str(tmp_path / "motd")}
+        shell = Host(process, {**PROGRAMS, "git": git, "mkdir": 'exec /bin/mkdir "$@"'}).shell("home", places=places)
+        for name, expected in TUTORIAL.items():
+            body = block("docs/tutorial.md", "sh", name).body
+            if name != "tutorial-master":
+                text = shell.type(body, {0, 2}) if body.startswith(("cd ", "mkdir ")) else type_lines(shell, body)
+                assert expected in text, text
+
+
 @pytest.mark.parametrize("block", [each for each in COMMANDS if not each.name], ids=str)
 def test_the_lines_of_a_block_can_be_typed_beside_a_running_master(block: Block, host: Host) -> None:
     text = type_lines(host.shell(str(block)), block.body)
     if "puppet agent" in block.body:
         assert "Notice: here" in text, text
-    if "puppet apply" in block.body:
+    if "/tmp/hello" in block.body:
         assert (host.root / "hello").read_text() == "hello\n"
 
 

@@ -17,7 +17,7 @@ from tests.support.fake_server import FakeMaster
 from tests.support.pair import Pair, Ran
 from tests.support.throwaway_ca import ThrowAwayCa
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.works_with("PuppetDB behind this master", "runs with a fake PuppetDB")]
 
 MANIFEST = """
 node 'web1.test' {

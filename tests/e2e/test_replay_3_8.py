@@ -29,7 +29,7 @@ from tests.support.raw_master import RawAnswer, RawClient
 from tests.support.scripted_master import NAME as SCRIPTED
 from tests.support.scripted_master import Scripted
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.works_with("HTTP exchanges, compared message by message", "3.8.5, replayed")]
 
 DEFAULT = "pson, yaml, b64_zlib_yaml, raw"
 CATALOGS = "pson, yaml, b64_zlib_yaml, dot, raw"

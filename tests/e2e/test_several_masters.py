@@ -26,7 +26,11 @@ from tests.support.processes import TRUST_RELOADED, MasterProcess, clean_environ
 from tests.support.simulated_agents import Record, RunFailed, Server, SimulatedAgent, with_certificates
 from tests.support.waiting import until, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = [
+    pytest.mark.works_with("Packages, services, containers and proxies", "nginx and HAProxy in front of two masters"),
+    pytest.mark.slow,
+    pytest.mark.alone,
+]
 
 AGENTS, ROUNDS, BOOTSTRAPPED = 50, 3, 5
 ATTEMPTS = 10

@@ -13,7 +13,7 @@ import pytest
 from tests.support.started import Started, started
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.works_with("The built-in store", "its process in a master")]
 
 RULES = "path /pdb\nallow agent1\n"
 FACTS = {"certname": "web1", "environment": "production", "producer_timestamp": "2026-01-01T00:00:00Z", "producer": "m", "values": {"a": 1}}

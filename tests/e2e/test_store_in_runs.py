@@ -19,7 +19,7 @@ from httpd.tls.trust import TrustFiles
 from store.jsontext import Json, dump_json
 from tests.support.pair import Pair, Ran
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.works_with("The built-in store", "what runs export and collect")]
 
 ENTITIES = (
     *("catalogs", "edges", "environments", "events", "fact_contents", "fact_paths", "facts", "factsets", "inventory", "nodes"),

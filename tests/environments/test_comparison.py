@@ -14,6 +14,8 @@ from environments.directory_environment import DirectoryEnvironment
 from environments.files.code_files import DiskFiles
 from environments.module_sources import ModuleSources
 
+pytestmark = pytest.mark.works_with("Preview", "what differs")
+
 ROOTS = ("/srv/from", "/srv/to")
 
 

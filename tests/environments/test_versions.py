@@ -19,6 +19,8 @@ from master.pools.compile_worker import CompileWorker
 from shared.errors import NotFound
 from tests.support.compile_jobs import catalog_job
 
+pytestmark = pytest.mark.works_with("Deployment and tools for code", "which catalogs are stale after a deployment")
+
 CODE = {
     "manifests/site.pp": "node 'a.test' { include a } node 'b.test' { include b } node 'c.test' { notify { lookup('k'): } }",
     "hiera.yaml": "version: 5\nhierarchy: [{name: a, path: a.yaml}]\n",

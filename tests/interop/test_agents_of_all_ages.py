@@ -11,7 +11,11 @@ from tests.interop.peers import PUPPET_3, PUPPET_8, RELEASES, OtherAgent, Releas
 from tests.interop.stage import SharedMaster, reports_of, stage_of
 from tests.support.smoke import with_smoke
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.works_with("Agents of Puppet with this master", "3.8.5, 5.5.22, 7.23 and 8.10: what all of them do"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+]
 
 
 @pytest.fixture(params=RELEASES, ids=lambda each: each.version)

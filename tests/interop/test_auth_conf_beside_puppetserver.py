@@ -21,6 +21,7 @@ JAR = Path("/usr/share/puppetserver/puppetserver.jar")
 DEBIANS = Path("/etc/puppet/puppetserver/conf.d/auth.conf")
 
 pytestmark = [
+    pytest.mark.works_with("Authorization rules of Puppet", "auth.conf of puppetserver, compared with its own implementation"),
     pytest.mark.interop,
     pytest.mark.slow,
     pytest.mark.skipif(not JAR.exists() or shutil.which("java") is None, reason="puppetserver is not installed"),

@@ -17,7 +17,12 @@ from tests.interop.stage import SITE, stage_of
 from tests.interop.test_real_agent_certificates import serial_of, serials_in
 from tests.support.processes import MasterProcess, OurAgent, master
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not())]
+pytestmark = [
+    pytest.mark.works_with("CAs and certificate commands of Puppet", "taking over the CA of 3.8.5"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not()),
+]
 
 
 @dataclass

@@ -8,7 +8,11 @@ import pytest
 from certs.files import bundles
 from tests.support.processes import MasterProcess, RealAgent, has_real_puppet, master
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.works_with("CAs and certificate commands of Puppet", "agents while the CA is replaced"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+]
 
 NAME = "web1.example.com"
 

@@ -25,6 +25,7 @@ from tests.support.processes import OurAgent, master
 from tests.support.throwaway_ca import ThrowAwayCa
 
 pytestmark = [
+    pytest.mark.works_with("PuppetDB behind this master", "what puppetserver and this master send in the same 25 runs"),
     pytest.mark.interop,
     pytest.mark.slow,
 ]

@@ -22,6 +22,7 @@ from tests.support.codings import decode
 from tests.support.processes import OurAgent, RealAgent, master
 
 pytestmark = [
+    pytest.mark.works_with("HTTP exchanges, compared message by message", "7.23 and 8.10 with puppetserver"),
     pytest.mark.interop,
     pytest.mark.slow,
     pytest.mark.skipif(bool(PUPPETSERVER_8.why_not()), reason=PUPPETSERVER_8.why_not()),

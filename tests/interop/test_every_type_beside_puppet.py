@@ -33,6 +33,9 @@ OURS = [sys.executable, "-m", "bunraku"]
 THEIRS = ["puppet"]
 
 pytestmark = [
+    pytest.mark.works_with(
+        "Ruby in modules, without Puppet", "all 223 types of Debian's modules: declarations, values, errors, puppet describe"
+    ),
     pytest.mark.slow,
     pytest.mark.interop,
     pytest.mark.skipif(not shutil.which("puppet") or not find_ruby("auto"), reason="there is no puppet and no ruby"),

@@ -18,7 +18,12 @@ from tests.interop.peers import PUPPET_3, OtherAgent, agent_of
 from tests.interop.puppetmaster import Puppetmaster, puppetmaster
 from tests.support.processes import OurAgent, master
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not())]
+pytestmark = [
+    pytest.mark.works_with("HTTP exchanges, compared message by message", "3.8.5"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not()),
+]
 
 # --- what agents ask
 

@@ -15,7 +15,12 @@ from agent.facts.builtin.host import Host
 from agent.facts.facter import FactSources, resolve
 from shared.programs import run_output
 
-pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(shutil.which("facter") is None, reason="facter is not installed")]
+pytestmark = [
+    pytest.mark.works_with("Facter and facts in Ruby", "facts of Facter 4.3"),
+    pytest.mark.slow,
+    pytest.mark.interop,
+    pytest.mark.skipif(shutil.which("facter") is None, reason="facter is not installed"),
+]
 
 # Path of a fact → why it may differ.
 DIFFER = {

@@ -11,6 +11,7 @@ from tests.support.command_line import Puppet
 from tests.support.processes import has_real_puppet
 
 pytestmark = [
+    pytest.mark.works_with("Commands and answers of Puppet 7.23", "puppet generate types"),
     pytest.mark.interop,
     pytest.mark.slow,
     pytest.mark.skipif(not has_real_puppet(), reason="Debian's puppet-agent is not installed"),

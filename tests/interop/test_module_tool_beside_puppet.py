@@ -21,7 +21,11 @@ from tests.support.ports import silent_port
 from tests.support.processes import REAL_PUPPET, clean_environment, has_real_puppet
 from tests.support.smoke import with_smoke
 
-pytestmark = [pytest.mark.slow, pytest.mark.interop]
+pytestmark = [
+    pytest.mark.works_with("Module tool, compared with Puppet's", "messages, exit codes and files of 7.23 with the same Forge"),
+    pytest.mark.slow,
+    pytest.mark.interop,
+]
 
 HERE = Path(__file__).parent
 DATA: dict[str, Any] = plainyaml.loads((HERE / "module_tool.yaml").read_bytes())

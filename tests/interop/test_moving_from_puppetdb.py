@@ -24,7 +24,12 @@ DATASET: list[dict[str, Any]] = json.loads((ROOT / "tests/conformance/puppetdb/d
 FOREVER = "50y"  # the data set is old
 STORED = 60.0  # seconds until an import is stored
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(missing_programs()), reason=missing_programs())]
+pytestmark = [
+    pytest.mark.works_with("The built-in store", "moving from PuppetDB 7.12.1"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(missing_programs()), reason=missing_programs()),
+]
 
 
 def submit_dataset(puppetdb: RealPuppetDb) -> None:

@@ -19,6 +19,7 @@ TOOL = "/usr/bin/octocatalog-diff"
 STORED = 30.0  # seconds until what an agent sent is stored
 
 pytestmark = [
+    pytest.mark.works_with("Deployment and tools for code", "octocatalog-diff 2.1, also with facts and catalogs from the store"),
     pytest.mark.interop,
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which(TOOL) is None, reason="octocatalog-diff is not installed"),

@@ -21,7 +21,7 @@ from master.preview.page import render_html
 from tests.interop.clients import CHROMIUM, NEEDS_BROWSER, answers_of
 from tests.support.preview_results import change, message, result
 
-pytestmark = NEEDS_BROWSER
+pytestmark = [*NEEDS_BROWSER, pytest.mark.works_with("Preview", "its page in Chromium")]
 
 NODES = [f"web{number:04}.example.com" for number in range(2000)]
 MARKUP = "</script><script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">"

@@ -20,6 +20,7 @@ PROGRAM = "/usr/bin/prometheus"
 SCRAPED = 60.0  # seconds until Prometheus has a number
 
 pytestmark = [
+    pytest.mark.works_with("The built-in store", "Prometheus 2.42"),
     pytest.mark.interop,
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which(PROGRAM) is None, reason="Prometheus is not installed (Debian: prometheus)"),

@@ -13,6 +13,7 @@ from shared.ruby import find_ruby
 from tests.interop.applying import apply_twice, files_of
 
 pytestmark = [
+    pytest.mark.works_with("Ruby in modules, without Puppet", "providers of Puppet's own types"),
     pytest.mark.slow,
     pytest.mark.interop,
     pytest.mark.skipif(not shutil.which("puppet") or not find_ruby("auto"), reason="there is no puppet and no ruby"),

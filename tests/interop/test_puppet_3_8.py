@@ -14,7 +14,12 @@ from tests.interop.stage import SharedMaster, reports_of, stage_of
 from tests.interop.test_real_agent_runs import DAEMONLESS
 from tests.support.processes import MasterProcess
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not())]
+pytestmark = [
+    pytest.mark.works_with("Agents of Puppet with this master", "3.8.5: runs, files"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not()),
+]
 
 
 # Left out, since 3.8.5 fails with its own master too: `checksum => md5lite` of a large source, and file names beyond ASCII.

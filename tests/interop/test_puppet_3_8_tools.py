@@ -16,7 +16,12 @@ from tests.interop.stage import SITE, stage_of
 from tests.interop.test_real_agent_certificates import expire, serial_of, serials_in
 from tests.support.processes import Done, MasterProcess, clean_environment, master
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not())]
+pytestmark = [
+    pytest.mark.works_with("Agents of Puppet with this master", "3.8.5: other commands, certificates"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not()),
+]
 
 WEB1, WEB7 = "web1.example.com", "web7.example.com"
 MORE_RULES = f"""

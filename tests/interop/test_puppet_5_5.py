@@ -20,7 +20,12 @@ from tests.interop.peers import PUPPET_5
 from tests.interop.stage import CLASSIFIED, ENC, SITE
 from tests.support.processes import OurAgent, RealAgent
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not())]
+pytestmark = [
+    pytest.mark.works_with("Agents of Puppet with this master", "5.5.22: runs, files, other commands, and its master"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not()),
+]
 
 KINDS = ("5.5 with ours", "ours with 5.5", "5.5 with 5.5")
 FAILING = {"manifests/site.pp": "notice('so far')\n\nfail('not today')\n"}

@@ -13,7 +13,12 @@ from tests.interop.pairs import Pair, pair
 from tests.interop.peers import PUPPET_5
 from tests.interop.stage import SITE
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not())]
+pytestmark = [
+    pytest.mark.works_with("Authorization rules of Puppet", "auth.conf of 5.5.22"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not()),
+]
 
 NAMES = ("web1.example.com", "admin.example.com")
 SHIPPED = PUPPET_5.image / "etc/puppet/auth.conf"

@@ -16,7 +16,12 @@ from tests.interop.stage import SITE, stage_of
 from tests.interop.test_real_agent_certificates import serial_of, serials_in
 from tests.support.processes import Done, MasterProcess, master
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not())]
+pytestmark = [
+    pytest.mark.works_with("CAs and certificate commands of Puppet", "taking over the CA of 5.5.22, and its puppet cert with this CA"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not()),
+]
 
 
 def agent_at(root: Path, name: str, port: int) -> OtherAgent:

@@ -20,7 +20,12 @@ from tests.interop.test_puppet_5_5 import KINDS
 from tests.interop.test_real_agent_certificates import expire, serial_of, serials_in
 from tests.support.processes import Done, MasterProcess, clean_environment, master, run
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not())]
+pytestmark = [
+    pytest.mark.works_with("Agents of Puppet with this master", "5.5.22: certificates"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not()),
+]
 
 OTHER = "web2.example.com"
 PATIENCE = 60.0  # seconds for a request to arrive

@@ -18,7 +18,12 @@ from tests.interop.stage import SITE
 from tests.support.codings import decode
 from tests.support.processes import RealAgent
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not())]
+pytestmark = [
+    pytest.mark.works_with("HTTP exchanges, compared message by message", "5.5.22"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(PUPPET_5.why_not()), reason=PUPPET_5.why_not()),
+]
 
 # Of the moment, or of the machine.
 PASSING = {"version", "catalog_uuid", "transaction_uuid", "value"}

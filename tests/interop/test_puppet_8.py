@@ -18,6 +18,7 @@ from tests.support.ports import silent_port
 from tests.support.processes import MasterProcess, master
 
 pytestmark = [
+    pytest.mark.works_with("Agents of Puppet with this master", "8.10: what only it does"),
     pytest.mark.interop,
     pytest.mark.slow,
     pytest.mark.skipif(bool(PUPPET_8.why_not()), reason=PUPPET_8.why_not()),

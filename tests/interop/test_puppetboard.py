@@ -32,7 +32,7 @@ from tests.interop.clients import (
 from tests.support.ports import reserved_port
 from tests.support.smoke import with_smoke
 
-pytestmark = NEEDS_BROWSER
+pytestmark = [*NEEDS_BROWSER, pytest.mark.works_with("The built-in store", "Puppetboard 7.0.4 in Chromium")]
 
 # The data set is old; what it says last is not too old for Puppetboard.
 SETTINGS = """

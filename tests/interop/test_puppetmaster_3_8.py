@@ -22,7 +22,12 @@ from tests.interop.puppetmaster import Puppetmaster, puppetmaster
 from tests.interop.stage import SITE
 from tests.interop.test_real_agent_certificates import expire, serial_of, serials_in
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not())]
+pytestmark = [
+    pytest.mark.works_with("Servers of Puppet with this agent", "the master of 3.8.5"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(PUPPET_3.why_not()), reason=PUPPET_3.why_not()),
+]
 
 
 @pytest.fixture(scope="module")

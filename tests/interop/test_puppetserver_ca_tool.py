@@ -24,7 +24,11 @@ from tests.interop.test_real_agent_certificates import serial_of, serials_in
 from tests.support.processes import Done, MasterProcess, OurAgent, clean_environment, run
 from tests.support.smoke import with_smoke
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.works_with("CAs and certificate commands of Puppet", "puppetserver ca 2.4 and 2.7 with this CA"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+]
 RELEASES = {"7.9.5": "2.4.0", "8.7.0": "2.7.0"}  # of the tool, by the server that it comes with
 
 

@@ -24,7 +24,14 @@ from tests.interop.puppetserver import PUPPETSERVERS, Installed
 from tests.support.ports import reserved_port
 from tests.support.processes import master
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.works_with(
+        "Servers of Puppet with this agent",
+        "puppetserver's classes, modules, tasks, plans and catalogs of given facts, beside this master's",
+    ),
+    pytest.mark.interop,
+    pytest.mark.slow,
+]
 
 RULES = """authorization: { version: 1, rules: [
   { name: "everybody", sort-order: 100, match-request: { path: "/", type: path }, allow-unauthenticated: true } ] }

@@ -25,6 +25,7 @@ TERMINUS = "/usr/lib/ruby/vendor_ruby/puppet/indirector/catalog/puppetdb.rb"
 STORED = 30.0  # seconds until what was submitted is stored
 
 pytestmark = [
+    pytest.mark.works_with("The built-in store", "puppetserver 7.9.5 and 8.7 that use it as their PuppetDB"),
     pytest.mark.interop,
     pytest.mark.slow,
     pytest.mark.skipif(not has_real_puppet(), reason="Debian's puppet-agent is not installed"),

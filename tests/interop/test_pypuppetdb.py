@@ -15,6 +15,7 @@ from tests.interop.clients import DATASET, STORES, StoreAddress, answers_of, sto
 STORED = 30.0  # seconds until what was submitted is stored
 
 pytestmark = [
+    pytest.mark.works_with("The built-in store", "pypuppetdb 3.2"),
     pytest.mark.interop,
     pytest.mark.slow,
     pytest.mark.skipif(bool(why_no_clients()), reason=why_no_clients()),

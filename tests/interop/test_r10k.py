@@ -13,7 +13,11 @@ from tests.interop.stage import agent_of
 from tests.support.processes import Done, MasterProcess, clean_environment, has_real_puppet, master, run
 from tests.support.smoke import with_smoke
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.works_with("Deployment and tools for code", "r10k 3.15, g10k 0.9.10, puppet-lint 3.0"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+]
 CHECKOUT = Path(__file__).parents[2]
 
 ENVIRONMENT = "modulepath = site:modules\nconfig_version = /bin/echo of-{branch}\n"

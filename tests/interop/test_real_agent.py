@@ -10,7 +10,7 @@ from tests.interop.expected import stage_is_complete
 from tests.interop.stage import AgentOf, SharedMaster, reports_of, stage_of
 from tests.support.processes import MasterProcess
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [pytest.mark.works_with("Agents of Puppet with this master", "7.23 and 8.10: runs"), pytest.mark.interop, pytest.mark.slow]
 
 
 @pytest.mark.smoke

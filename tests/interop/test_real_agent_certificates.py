@@ -19,7 +19,11 @@ from tests.interop.pairs import older
 from tests.interop.stage import AgentOf, SharedMaster, stage_of
 from tests.support.processes import MasterProcess
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.works_with("Agents of Puppet with this master", "7.23 and 8.10: certificates"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+]
 
 
 def expire(certificate: Path, ca: Path) -> None:

@@ -12,7 +12,11 @@ from tests.interop.expected import TAGGED, tags_choose
 from tests.interop.stage import ENC, SITE, AgentOf, SharedMaster, reports_of, stage_of
 from tests.support.processes import MasterProcess, RealAgent, master
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.works_with("Agents of Puppet with this master", "7.23 and 8.10: noop, tags, environments, classifiers, caches"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+]
 
 DAEMONLESS = ("agent", "--onetime", "--no-daemonize", "--verbose", "--detailed-exitcodes")
 

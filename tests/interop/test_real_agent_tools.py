@@ -12,7 +12,11 @@ from tests.interop.expected import a_file_goes_to_the_bucket_and_comes_back
 from tests.interop.stage import AgentOf, SharedMaster
 from tests.support.processes import MasterProcess, RealAgent
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.works_with("Agents of Puppet with this master", "7.23 and 8.10: other commands"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+]
 
 
 @pytest.fixture

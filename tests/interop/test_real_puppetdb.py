@@ -28,7 +28,11 @@ from tests.support.ports import reserved_port
 from tests.support.real_puppetdb import RealPuppetDb, missing_programs, real_puppetdb
 from tests.support.throwaway_ca import ThrowAwayCa
 
-pytestmark = [pytest.mark.interop, pytest.mark.skipif(bool(missing_programs()), reason=missing_programs())]
+pytestmark = [
+    pytest.mark.works_with("PuppetDB behind this master", "PuppetDB 7.12.1 on PostgreSQL: exports, reports, nodes"),
+    pytest.mark.interop,
+    pytest.mark.skipif(bool(missing_programs()), reason=missing_programs()),
+]
 
 STORED = 30.0  # seconds until a command has been processed
 

@@ -30,7 +30,11 @@ from tests.support.smoke import with_smoke
 
 SHELF = Path(__file__).parents[1] / "bunraku" / "ruby_modules" / "shelf"
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.works_with("Servers of Puppet with this agent", "puppetserver 7.9.5 and 8.7, also with types in Ruby"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+]
 SMOKE = pytest.mark.parametrize("server", with_smoke(PUPPETSERVERS, PUPPETSERVER_7), ids=lambda each: each.version, indirect=True)
 
 

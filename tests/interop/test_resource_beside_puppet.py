@@ -16,6 +16,7 @@ from tests.support.processes import clean_environment
 from tests.support.smoke import with_smoke
 
 pytestmark = [
+    pytest.mark.works_with("Commands and answers of Puppet 7.23", "puppet resource"),
     pytest.mark.interop,
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("puppet") is None, reason="puppet is not installed"),

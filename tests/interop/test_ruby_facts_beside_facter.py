@@ -18,7 +18,12 @@ from agent.facts.facter import FactSources, gather
 from agent.facts.ruby import facter_program
 from tests.support.ruby_facts import FACTS, RECORDED, external_folder
 
-pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(shutil.which("facter") is None, reason="facter is not installed")]
+pytestmark = [
+    pytest.mark.works_with("Facter and facts in Ruby", "values and errors of Facter 4.3"),
+    pytest.mark.slow,
+    pytest.mark.interop,
+    pytest.mark.skipif(shutil.which("facter") is None, reason="facter is not installed"),
+]
 
 OF_THE_MACHINE = ("kernelversion", "kernelrelease")  # which a fact of no weight, or of no value, does not replace
 

@@ -12,7 +12,7 @@ import pytest
 from agent.run.lock import RunLock
 from tests.support.processes import REAL_PUPPET, clean_environment
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [pytest.mark.works_with("Commands and answers of Puppet 7.23", "the lock of a run"), pytest.mark.interop, pytest.mark.slow]
 
 OURS = """
 import sys, time

@@ -17,7 +17,11 @@ from tests.support.processes import REAL_PUPPET, Done, OurAgent, RealAgent, clea
 from tests.support.scripted_master import reply, root_entry
 from tests.support.throwaway_ca import ThrowAwayCa
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.works_with("Commands and answers of Puppet 7.23", "which server each command asks"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+]
 
 NAME = "web1.example.com"
 SERVERS = ("settings", "first", "second", "ca", "report", "files")

@@ -11,6 +11,7 @@ import pytest
 from tests.support.processes import REAL_PUPPET, clean_environment, has_real_puppet, run
 
 pytestmark = [
+    pytest.mark.works_with("Commands and answers of Puppet 7.23", "settings"),
     pytest.mark.interop,
     pytest.mark.slow,
     pytest.mark.skipif(not has_real_puppet(), reason="puppet is not installed"),

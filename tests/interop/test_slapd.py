@@ -27,7 +27,7 @@ from tests.support.ports import reserved_port
 from tests.support.processes import clean_environment
 from tests.support.throwaway_ca import ThrowAwayCa
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [pytest.mark.works_with("LDAP", "nodes in OpenLDAP's slapd"), pytest.mark.interop, pytest.mark.slow]
 pytest.importorskip("ldap3")
 
 PROGRAMS = {name: shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") for name in ("slapd", "slapadd", "ldapsearch")}

@@ -10,7 +10,11 @@ import pytest
 from tests.interop.stage import AgentOf
 from tests.support.processes import master
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.works_with("Agents of Puppet with this master", "7.23 and 8.10: static catalogs"),
+    pytest.mark.interop,
+    pytest.mark.slow,
+]
 
 MANIFEST = """
 file { "${facts['stage_root']}": ensure => directory }

@@ -13,6 +13,7 @@ from tests.support.processes import Done, clean_environment, run
 from tests.support.smoke import with_smoke
 
 pytestmark = [
+    pytest.mark.works_with("Agents of Puppet with this master", "8.10: strictness"),
     pytest.mark.interop,
     pytest.mark.slow,
     pytest.mark.skipif(bool(PUPPET_8.why_not()), reason=PUPPET_8.why_not()),

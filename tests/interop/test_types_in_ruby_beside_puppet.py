@@ -17,6 +17,7 @@ from tests.interop.applying import apply_twice, files_of
 from tests.interop.peers import PUPPET_5, PUPPET_8, Release
 
 pytestmark = [
+    pytest.mark.works_with("Ruby in modules, without Puppet", "types and providers: the same log lines and files as the real puppet apply"),
     pytest.mark.slow,
     pytest.mark.interop,
     pytest.mark.skipif(not shutil.which("puppet") or not find_ruby("auto"), reason="there is no puppet and no ruby"),

@@ -13,7 +13,12 @@ import pytest
 from language.values.versions import BadVersion, SemVer, SemVerRange
 from tests.interop.conftest import NOT_INSTALLED
 
-pytestmark = [pytest.mark.slow, pytest.mark.interop, pytest.mark.skipif(shutil.which("ruby") is None, reason="ruby is not installed")]
+pytestmark = [
+    pytest.mark.works_with("Module tool, compared with Puppet's", "12,000 version ranges of the gem semantic_puppet"),
+    pytest.mark.slow,
+    pytest.mark.interop,
+    pytest.mark.skipif(shutil.which("ruby") is None, reason="ruby is not installed"),
+]
 
 RUBY = r"""
 require 'semantic_puppet'; require 'json'

@@ -46,6 +46,7 @@ from shared.errors import PuppetError
 from shared.types import builtin_types
 from tests.modules.catalogs import compiled, differences, said
 from tests.modules.templates import impure_functions, refused_templates, section
+from tests.support.markdown import wrapped
 from tests.twins.use import read_uses
 
 HERE = Path(__file__).parent
@@ -403,7 +404,8 @@ def main() -> int:
     print("\n".join([dump_line, *map(str, differing[:10])]))
     print(", ".join(f"{number} {state}" for state, number in Counter(each.state for each in results).most_common()))
     if options.write:
-        (ROOT / "docs" / "modules.md").write_text(document(results, parse_line, dump_line, applied_types(known, cache, types)))
+        text = document(results, parse_line, dump_line, applied_types(known, cache, types))
+        (ROOT / "docs" / "modules.md").write_text(wrapped(text))
     return 1 if wrong or differing or any(each.state == "different" for each in results) else 0
 
 

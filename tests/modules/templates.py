@@ -18,6 +18,7 @@ from language.codegen.codecache import CodeCache
 from language.loading.erb_templates import ErbTemplates, StoredImpurity
 from language.loading.ruby_functions import impurity_of_function
 from language.syntax.source import Source
+from tests.support.markdown import wrapped
 
 ROOT = Path(__file__).parent.parent.parent
 MODULES = Path("/usr/share/puppet/modules")
@@ -122,7 +123,7 @@ def main() -> int:
         text = page.read_text()
         before, _, rest = text.partition(END)
         before = re.sub(rf"{BEGIN}.*", "", before, flags=re.DOTALL)
-        page.write_text(before + "\n".join(lines) + "\n" + END + rest)
+        page.write_text(wrapped(before + "\n".join(lines) + "\n" + END + rest))
     return 0
 
 

@@ -58,7 +58,12 @@ def reason() -> str:
     return "" if IMAGE.exists() else "there is no plain Debian here; `make package-image` makes it"
 
 
-pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.skipif(bool(reason()), reason=reason())]
+pytestmark = [
+    pytest.mark.works_with("Packages, services, containers and proxies", "wheel and package on a plain Debian"),
+    pytest.mark.slow,
+    pytest.mark.full,
+    pytest.mark.skipif(bool(reason()), reason=reason()),
+]
 
 
 def host(*argv: object, timeout: float = BUILD) -> str:

@@ -46,7 +46,12 @@ def reason() -> str:
     return "" if sys.version_info[:2] == (3, 11) else "the package is built for bookworm's Python 3.11, by an interpreter of that version"
 
 
-pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.skipif(bool(reason()), reason=reason())]
+pytestmark = [
+    pytest.mark.works_with("Packages, services, containers and proxies", "systemd's units"),
+    pytest.mark.slow,
+    pytest.mark.full,
+    pytest.mark.skipif(bool(reason()), reason=reason()),
+]
 
 CONFIG = """
 [main]

@@ -18,6 +18,8 @@ from shared.errors import BadData, NotFound, PuppetError, TooLarge
 from tests.support.forge import metadata_of, module_files, packed
 from tests.support.needs import needs_root
 
+pytestmark = pytest.mark.works_with("Module tool, compared with Puppet's", "hostile archives")
+
 LIMITS = ModuleArchiveLimits(archive=1 << 20, size=4 << 20, files=200, ratio=100)
 GOOD = module_files(metadata_of("made-good", "1.0.0"))
 TOP = "made-good-1.0.0"

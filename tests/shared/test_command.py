@@ -61,8 +61,9 @@ Actions:
 
 Options:
   --no-warm                   white light
-  --colour, -c COLOUR         the colour: red, green, blue, red, green, blue, red, green, blue, red, green, blue, red, green, blue, red,
-                              green, blue, red, green, blue, red, green, blue
+  --colour, -c COLOUR         the colour: red, green, blue, red, green, blue, red, green, blue, red,
+                              green, blue, red, green, blue, red, green, blue, red, green, blue,
+                              red, green, blue
   --lit, --no-lit             now
   --environment NAME-OF-THE-ENVIRONMENT-OF-ALL-LAMPS
                               where they are

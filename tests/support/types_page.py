@@ -19,6 +19,7 @@ import yaml
 from bunraku.commands.describe import conditions, providers_of
 from shared.ral import Param, Platform, Provider, Type
 from shared.types import KNOWN, builtin_types
+from tests.support.markdown import wrapped
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/types.md"
@@ -68,7 +69,7 @@ def page() -> str:
         parts.append(_section(types[name], plain[name], equipped[name]))
     missing = "\n".join(f"- {name}: {_names(found)}" for name, found in MISSING.items())
     parts.append(NOT_SUPPORTED.format(names=_names(sorted(KNOWN)), missing=missing))
-    return "\n".join(parts)
+    return wrapped("\n".join(parts))
 
 
 def _section(declared: type[Type], plain: Sequence[Provider[Any]], equipped: Sequence[Provider[Any]]) -> str:

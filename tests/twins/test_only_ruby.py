@@ -22,6 +22,7 @@ from tests.interop.puppetserver import PUPPETSERVER_7, PUPPETSERVER_8, Installed
 from tests.twins.twin import HOSTS, IMAGE, LAYER, THEIR_PROGRAMS, why_not
 
 pytestmark = [
+    pytest.mark.works_with("Ruby in modules, without Puppet", "roles from this master and from puppetservers"),
     pytest.mark.slow,
     pytest.mark.interop,
     pytest.mark.alone,

@@ -13,6 +13,9 @@ from tests.twins.twin import why_not
 from tests.twins.use import Use, read_uses
 
 pytestmark = [
+    pytest.mark.works_with(
+        "Ruby in modules, without Puppet", "35 uses of 68 of Debian's modules on two booted Debians, beside the real puppet apply"
+    ),
     pytest.mark.slow,
     pytest.mark.interop,
     pytest.mark.alone,

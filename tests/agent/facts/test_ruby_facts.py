@@ -30,6 +30,8 @@ from tests.support.needs import needs_ruby
 from tests.support.ruby_facts import FACTS, FAULTS, RECORDED, external_folder
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.works_with("Facter and facts in Ruby", "what goes wrong")
+
 RUBY = find_ruby("auto")
 ENVIRON = {"PATH": os.environ["PATH"]}
 MACHINE = {

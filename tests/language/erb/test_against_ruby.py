@@ -25,7 +25,7 @@ from tests.support.needs import needs_ruby
 OWN = Path(__file__).parents[2] / "data" / "erb"
 INSTALLED = Path("/usr/share/puppet/modules")
 
-pytestmark = needs_ruby
+pytestmark = [needs_ruby, pytest.mark.works_with("Ruby in modules, without Puppet", "ERB templates that run as Python, beside Ruby's ERB")]
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,8 @@ from shared.errors import PuppetError
 from tests.support.edited_site import BASE, EDITS, NODES, node, write
 from tests.support.examples import examples
 
+pytestmark = pytest.mark.works_with("Preview", "no affected node is missed")
+
 
 def previewed(worker: PreviewWorker, roots: tuple[Path, Path], name: str, role: str, records: str = "") -> dict[str, Any]:
     sides = {"environment": "production", "roots": [str(root) for root in roots]}

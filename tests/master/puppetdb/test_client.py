@@ -25,6 +25,8 @@ from shared.wire.packed_catalogs import PackedCatalog
 from tests.support.fake_puppetdb import ROWS, TAKEN, UUID, FakePuppetDb, body_of
 from tests.support.fake_server import Ask, Reply
 
+pytestmark = pytest.mark.works_with("PuppetDB behind this master", "fail-over")
+
 RECORDED = json.loads((Path(__file__).parents[2] / "data" / "puppetdb" / "terminus.json").read_text())
 WHEN = datetime(2026, 11, 22, 12, 59, 0, 670_000, UTC)
 COMMAND = PuppetDbCommand.create("replace facts", 5, "n", b'{"certname":"n"}', WHEN)

@@ -34,6 +34,8 @@ from store.commands.hashes import catalog_hash
 from store.commands.payloads import decode_payload, parse_packed, parse_payload
 from store.timestamps import parse_timestamp
 
+pytestmark = pytest.mark.works_with("The built-in store", "payloads of commands")
+
 CASES = json.loads((Path(__file__).parents[2] / "conformance/puppetdb/commands.json").read_text("utf-8"))
 TERMINUS = json.loads((Path(__file__).parents[2] / "data/puppetdb/terminus.json").read_text("utf-8"))
 CARRIED_OUT = [case for case in CASES if isinstance(case["answer"]["body"], dict) and "processed" in case["answer"]["body"]]

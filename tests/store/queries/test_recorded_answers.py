@@ -11,6 +11,8 @@ from store.queries.questions import Paging, Question
 from store.queries.service import QueryService
 from tests.support.recorded_pairs import HASH, Pair, comparable, deviations, groups, pairs, question_of
 
+pytestmark = pytest.mark.works_with("The built-in store", "recorded answers of PuppetDB 7.12.1, on SQLite and PostgreSQL")
+
 
 async def rows_of(service: QueryService, question: Question) -> tuple[list[Any], str | None]:
     """Return all rows of an answer and the total, as the header has it."""

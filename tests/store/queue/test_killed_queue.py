@@ -18,6 +18,8 @@ from store.queue.spool import Spool
 from tests.support.command_queue import FakeWriter, running
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.works_with("The built-in store", "a queue whose process is killed")
+
 ROOT = Path(__file__).parents[3]
 QUICK = ProcessorLimits(shortest_delay=0.001, longest_delay=0.01)
 

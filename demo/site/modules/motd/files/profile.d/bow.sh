@@ -1,1 +1,0 @@
-alias bow="echo thank you"
