@@ -235,19 +235,23 @@ def by_reference(jobs: Sequence[Mapping[str, Any]], site: Site, kept: Path, libr
             ) as process,
         ):
             assert process.stdin is not None and process.stdout is not None
-            for job in open_ones:
-                for _ in range(STUBS_OF_A_NODE):
-                    process.stdin.write(json.dumps(job) + "\n")
-                    process.stdin.flush()
-                    if not (line := process.stdout.readline()):
-                        raise RuntimeError(f"the real Puppet ended at {job['id']}")
-                    answer = json.loads(line)
-                    if not _stub_private(Path(job["root"]), site, answer.get("error", "")):
-                        break
-                into.write(line)
-                into.flush()
-                answers[answer["id"]] = answer
-                print(f"  {answer['id']}: {answer.get('error', 'compiled')[:300]}", file=sys.stderr)
+            while open_ones:
+                stubbed = 0
+                for number, job in enumerate(open_ones):
+                    for _ in range(STUBS_OF_A_NODE):
+                        process.stdin.write(json.dumps(job) + "\n")
+                        process.stdin.flush()
+                        if not (line := process.stdout.readline()):
+                            raise RuntimeError(f"the real Puppet ended at {job['id']}")
+                        answer = json.loads(line)
+                        if not _stub_private(Path(job["root"]), site, answer.get("error", "")):
+                            break
+                        stubbed = number
+                    into.write(line)
+                    into.flush()
+                    answers[answer["id"]] = answer
+                    print(f"  {answer['id']}: {answer.get('error', 'compiled')[:300]}", file=sys.stderr)
+                open_ones = open_ones[:stubbed]  # they were compiled before the last stub was there
     return answers
 
 
