@@ -88,7 +88,7 @@ module Bunraku
     def initialize(name, made)
       @dispatches = made.dispatches
       @aliases = made.aliases
-      @function = made.new
+      @function = made.new(nil, nil)
       @dispatches << default(name.split('::').last.to_sym) if @dispatches.empty?
     end
 
@@ -147,6 +147,8 @@ module Puppet
           aliases[name.strip] = definition.to_s.strip
         end
       end
+
+      def initialize(_closure_scope, _loader); end
 
       def closure_scope
         Puppet::Parser::Scope.new(top: true)

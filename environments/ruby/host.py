@@ -18,7 +18,7 @@ from language.evaluation.runtime import call_method
 from language.functions.api import Closure, Context, Dispatch, Function, LegacyFunction
 from language.functions.old_api import OldApiReference, old_api_value
 from language.syntax.source import Source
-from language.values.core import MISSING, Value
+from language.values.core import MISSING, Strictness, Value
 from shared.errors import EvaluationError, Location, PuppetError, Unsupported
 from shared.ral import Platform
 from shared.ruby import RubyChild, RubyProgram
@@ -406,7 +406,11 @@ class RubyHost:
         scope.warn_once(kind, key, text)
 
     def _on_setting(self, scope: Scope, name: str) -> Value:
-        return scope.setting(name)
+        value = scope.setting(name)
+        return scope.compilation.reporter.strict.value if name == "strict" else value
+
+    def _on_set_strict(self, scope: Scope, value: str) -> None:
+        scope.compilation.reporter.strict = Strictness(value)
 
     def _on_environment(self, scope: Scope) -> str:
         return scope.compilation.host.environment

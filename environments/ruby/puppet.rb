@@ -32,6 +32,13 @@ module Puppet
       name.to_s == 'strict' ? value.to_sym : value
     end
 
+    # Functions that look for a variable in vain set `strict`, and set it back.
+    def []=(name, value)
+      raise Bunraku::Lacking, "Puppet[:#{name}]=" unless name.to_s == 'strict' && %w[off warning error].include?(value.to_s)
+
+      Bunraku.ask('set_strict', value.to_s)
+    end
+
     # The settings, of which `Puppet.settings[…]` reads one.
     def settings
       Settings
@@ -328,7 +335,7 @@ module Puppet
       alias_method :exported?, :exported
 
       def to_hash
-        identity.merge(parameters)
+        identity.merge(parameters.compact)
       end
       alias_method :to_h, :to_hash
 

@@ -91,6 +91,7 @@ class Definition:
     Attributes:
         kind: the word of a resource type listing: `hostclass`, `definition`, `node`.
         plan: how its parameters get their values; made when that is first done.
+        is_checked: whether the types of its parameters exist.
         word: how errors write it before the name in brackets.
     """
 
@@ -115,6 +116,7 @@ class Definition:
         self.plan: ParameterPlan | None = None
         self.place = place or Location(None)
         self.module = module
+        self.is_checked = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"

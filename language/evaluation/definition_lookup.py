@@ -7,7 +7,7 @@ from collections.abc import Callable
 from shared.errors import EvaluationError, Unsupported
 from shared.suggestions import did_you_mean
 
-from ..catalog.definitions import Define, HostClass
+from ..catalog.definitions import Define, Definition, HostClass
 from ..catalog.resources import capitalized_type
 from ..errors.issues import LanguageError
 from ..functions import Function
@@ -56,7 +56,7 @@ class DefinitionLookup:
         plain = name.removeprefix("::").lower()
         self.names.add(plain)
         host_class = find(plain)
-        self.check_parameter_types()
+        self.check_parameter_types(host_class)
         return host_class or (self.settings if plain == self.settings.name else None)
 
     def class_for(self, name: str, certname: str) -> HostClass:
@@ -76,11 +76,13 @@ class DefinitionLookup:
         """Return the defined type of that lower-case name; None when there is none."""
         self.names.add(name)
         define = self.loader.find_define(name)
-        self.check_parameter_types()
+        self.check_parameter_types(define)
         return define
 
-    def check_parameter_types(self) -> None:
+    def check_parameter_types(self, found: Definition | None = None) -> None:
         """Evaluate the types of the parameters in the files that were read since; raise EvaluationError for one that does not exist."""
+        if found is not None and not found.is_checked and found not in self.loader.unchecked:
+            self.loader.unchecked.append(found)  # this failed for another node
         if self.loader.unchecked:
             self.loader.check_parameter_types(self.top)
 

@@ -82,7 +82,9 @@ def render_erb(scope: Scope, text: str, name: str | None, file: str | None) -> s
     # The setting is the way out for a site that suspects the translation.
     if template.body is not None and host.setting("native_templates") is not False:
         try:
-            return template.body(session)
+            rendered = template.body(session)
+            session.keep_changes()
+            return rendered
         except RubyStop as error:
             stop = error
     if host.ruby is not None:

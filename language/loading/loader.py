@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from types import ModuleType
 from typing import Any
 
-from shared.errors import ConfigError, EvaluationError, Location, ParseError
+from shared.errors import ConfigError, EvaluationError, Location, ParseError, PuppetError
 from shared.regexps import Match, Regexp
 
 from ..catalog.definitions import Body, Define, Definition, HostClass, NodeBlock
@@ -201,7 +201,7 @@ class Loader:
         file, whether its definition is declared or not.
 
         Raises:
-            EvaluationError: located at the type; the next call tries again.
+            EvaluationError: located at the type; the next call tries again what is in main manifests, and it forgets what modules have.
         """
         if self._is_checking:
             return
@@ -210,7 +210,10 @@ class Loader:
             while self.unchecked:  # a type may load further files
                 for parameter in self.unchecked[0].parameters:
                     parameter.type(scope)
-                del self.unchecked[0]
+                self.unchecked.pop(0).is_checked = True
+        except PuppetError:
+            self.unchecked = [definition for definition in self.unchecked if not definition.module]
+            raise
         finally:
             self._is_checking = False
 

@@ -211,18 +211,7 @@ class PreviewWorker(CompileWorker):
         )
 
     def _compile_side(self, number: int) -> SideOutcome:
-        """
-        Return the result of the job's node from one side; once more with everything reloaded when another node's failure may be the
-        cause.
-        """
-        outcome = self._compile_side_once(number)
-        side = self._sides[number]
-        if outcome.catalog is None and side.loaded.loader.unchecked:
-            self._reload(number)
-            outcome = self._compile_side_once(number)
-        return outcome
-
-    def _compile_side_once(self, number: int) -> SideOutcome:
+        """Return the result of the job's node from one side."""
         job, side = self._job, self._sides[number]
         self._number = number
         host, loaded = side.host, side.loaded

@@ -17,10 +17,12 @@ stubs stand for what is private; they are written into the checkout, so both com
 from __future__ import annotations
 
 import argparse
+import base64
 import collections
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,6 +45,8 @@ from language.syntax.nodes import NodeDefinition, RegexpLiteral, StringLiteral
 from language.syntax.parser import parse
 from language.syntax.source import Source
 from shared.errors import PuppetError
+from shared.settings import AgentSettings, MasterSettings, load
+from shared.settings.in_manifests import values_in_manifests
 from tests.field.matching import text_for
 from tests.modules.catalogs import compiled, differences, said
 from tests.modules.run import RUBY
@@ -51,6 +55,7 @@ HERE = Path(__file__).parent
 REFERENCE = HERE.parent / "modules" / "reference.rb"
 OUR_SECONDS = 120.0
 STUBS_OF_A_NODE = 40
+PLACES = ("confdir", "vardir", "ssldir", "codedir", "rundir", "cadir")
 CAUSES = 25
 STATES = ("equal", "same error", "only ours fails", "only theirs fails", "differ")
 VERSIONS = {"7": "7.23.0", "8": "8.10.0"}
@@ -65,17 +70,18 @@ class Site:
         modulepath: folders below the checkout; None: `modules`.
         nodes: whether the nodes of its main manifest are compiled.
         names: further names of nodes to compile.
-        node_files: matches the files of data that are named after nodes, for sites that classify by data.
+        data_files: patterns of files of data that are named after nodes or roles, each with its certname; `{}` is the file's name.
         roles: matches the whole names of classes that are compiled by themselves, as node NAME-OF-THE-CLASS.example.com.
         facts: the sets of facts to compile with, each a file below `facts` without its ending.
-        values: facts beside these; `{role}` in them is the last part of the class's name.
-        variables: top-scope variables, as a classifier sets them.
+        values: facts beside these; `{role}` in them is the last part of the class's name, or the name of the file of data.
+        variables: top-scope variables, as a classifier sets them; `{role}` as in `values`.
         settings: settings that are not the release's defaults; `{root}` in them is the checkout.
         stubs: texts by path below the checkout; they stand for what is private.
         domain: of nodes whose pattern leaves it open.
         private: what is added to which `file` when the real Puppet's `error` says that it is missing; `{}` in them is what its group
             matches, or the key of a class's parameter for two groups. The node is then compiled again.
         edited: files by path below the checkout, each made `of` another one with texts replaced, as places and backends of data.
+        eyaml: matches the files of data whose encrypted values are replaced by `stub`, encrypted with a key that is made in `keys`.
     """
 
     repository: str
@@ -85,7 +91,7 @@ class Site:
     manifest: str = "manifests"
     nodes: bool = True
     names: Sequence[str] = ()
-    node_files: str = ""
+    data_files: Mapping[str, str] = field(default_factory=dict)
     roles: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, Any] = field(default_factory=dict)
@@ -94,6 +100,7 @@ class Site:
     domain: str = "example.com"
     private: Sequence[Mapping[str, str]] = ()
     edited: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    eyaml: str = ""
 
 
 def sites() -> dict[str, Site]:
@@ -103,24 +110,27 @@ def sites() -> dict[str, Site]:
 
 
 def jobs_of(folder: Path, name: str, site: Site) -> list[dict[str, Any]]:
-    """What is to be compiled of a site, in the form that reference.rb reads."""
+    """What is to be compiled of a site, in the form that reference.rb reads. An empty PuppetDB stands behind both compilers."""
     root = folder / name / "production"
     modulepath = [str(root / each) for each in site.modulepath] + [str(folder / "core")]
     _write_stubs(root, site, modulepath)
-    (folder / name / "var").mkdir(exist_ok=True)  # functions keep there what they make up, as keys
-    own = {"vardir": str(folder / name / "var")}
+    if site.eyaml and not (root / "keys").exists():
+        _encrypt(root, site.eyaml)
+    (folder / name / "vardir").mkdir(exist_ok=True)  # functions keep there what they make up, as keys
+    places = {each: str(folder / name / each) for each in PLACES}
+    own = {**places, "storeconfigs": True, "storeconfigs_backend": "puppetdb"}
     settings = own | {key: value.format(root=root) if isinstance(value, str) else value for key, value in site.settings.items()}
     found = []
-    files = sorted(root.glob(site.node_files)) if site.node_files else []
-    names = [*site.names, *(each.stem if "." in each.stem else f"{each.stem}.{site.domain}" for each in files)]
-    names += _node_names(root / site.manifest, site.domain) if site.nodes else ()
+    names = [*site.names, *(_node_names(root / site.manifest, site.domain) if site.nodes else ())]
     asked = [(each, each, ()) for each in dict.fromkeys(names)]
+    for pattern, certname in site.data_files.items():
+        asked += [(each.stem, certname.replace("{}", each.stem.replace("_", "-")), ()) for each in sorted(root.glob(pattern))]
     roles = sorted(_classes(root, site)) if site.roles else []
     asked += [(each, each.replace("::", "-").replace("_", "-") + f".{site.domain}", (each,)) for each in roles]
     for facts in site.facts:
         values = json.loads((folder / "facts" / f"{facts}.json").read_text())
         for title, certname, classes in asked:
-            more = json.loads(json.dumps(dict(site.values)).replace("{role}", title.rpartition("::")[2]))
+            more, variables = json.loads(json.dumps([site.values, site.variables]).replace("{role}", title.rpartition("::")[2]))
             found.append(
                 {
                     "id": f"{title} {facts}",
@@ -129,7 +139,7 @@ def jobs_of(folder: Path, name: str, site: Site) -> list[dict[str, Any]]:
                     "modulepath": modulepath,
                     "certname": certname,
                     "facts": _named(_merged(values, more), certname),
-                    "parameters": dict(site.variables),
+                    "parameters": variables,
                     "classes": classes,
                     "settings": settings,
                 }
@@ -140,7 +150,11 @@ def jobs_of(folder: Path, name: str, site: Site) -> list[dict[str, Any]]:
 def _write_stubs(root: Path, site: Site, modulepath: Sequence[str]) -> None:
     texts = {**site.stubs, "environment.conf": f"modulepath = {':'.join(modulepath)}\nmanifest = {site.manifest}\n"}
     for path, edit in site.edited.items():
-        text = (root / edit["of"]).read_text("utf-8")
+        original = root.parent / "originals" / edit["of"]  # the file may be edited in its place
+        if not original.exists():
+            original.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(root / edit["of"], original)
+        text = original.read_text("utf-8")
         for old, new in edit["replace"].items():
             text = text.replace(old, new.replace("{root}", str(root)))
         texts[path] = text
@@ -149,6 +163,20 @@ def _write_stubs(root: Path, site: Site, modulepath: Sequence[str]) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.unlink(missing_ok=True)
         place.write_text(text)
+
+
+def _encrypt(root: Path, pattern: str) -> None:
+    """Encrypt a stub in place of each encrypted value, whose key only the site has."""
+    private, public = root / "keys" / "private_key.pkcs7.pem", root / "keys" / "public_key.pkcs7.pem"
+    private.parent.mkdir()
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=stub", "-keyout", str(private), "-out", str(public)]
+    subprocess.run(made, check=True, capture_output=True)
+    sealed = subprocess.run(
+        ["openssl", "smime", "-encrypt", "-aes256", "-outform", "DER", str(public)], input=b"stub", capture_output=True, check=True
+    ).stdout
+    stub = f"ENC[PKCS7,{base64.b64encode(sealed).decode()}]"
+    for path in root.glob(pattern):
+        path.write_text(re.sub(r"ENC\[PKCS7,[^]]*\]", stub, path.read_text("utf-8")))
 
 
 def _named(facts: Mapping[str, Any], certname: str) -> dict[str, Any]:
@@ -207,19 +235,23 @@ def by_reference(jobs: Sequence[Mapping[str, Any]], site: Site, kept: Path, libr
             ) as process,
         ):
             assert process.stdin is not None and process.stdout is not None
-            for job in open_ones:
-                for _ in range(STUBS_OF_A_NODE):
-                    process.stdin.write(json.dumps(job) + "\n")
-                    process.stdin.flush()
-                    if not (line := process.stdout.readline()):
-                        raise RuntimeError(f"the real Puppet ended at {job['id']}")
-                    answer = json.loads(line)
-                    if not _stub_private(Path(job["root"]), site, answer.get("error", "")):
-                        break
-                into.write(line)
-                into.flush()
-                answers[answer["id"]] = answer
-                print(f"  {answer['id']}: {answer.get('error', 'compiled')[:300]}", file=sys.stderr)
+            while open_ones:
+                stubbed = 0
+                for number, job in enumerate(open_ones):
+                    for _ in range(STUBS_OF_A_NODE):
+                        process.stdin.write(json.dumps(job) + "\n")
+                        process.stdin.flush()
+                        if not (line := process.stdout.readline()):
+                            raise RuntimeError(f"the real Puppet ended at {job['id']}")
+                        answer = json.loads(line)
+                        if not _stub_private(Path(job["root"]), site, answer.get("error", "")):
+                            break
+                        stubbed = number
+                    into.write(line)
+                    into.flush()
+                    answers[answer["id"]] = answer
+                    print(f"  {answer['id']}: {answer.get('error', 'compiled')[:300]}", file=sys.stderr)
+                open_ones = open_ones[:stubbed]  # they were compiled before the last stub was there
     return answers
 
 
@@ -248,7 +280,14 @@ class Ours:
         strict = (
             {"strict": "warning", "strict_variables": False} if version.startswith("7") else {"strict": "error", "strict_variables": True}
         )
-        settings = {**strict, "storeconfigs": False, "server": "puppet", "manifest": job["manifest"], "environment": "production"}
+        places = load(MasterSettings, section="user", flags={each: job["settings"][each] for each in PLACES})
+        settings = values_in_manifests(places, AgentSettings) | strict
+        settings |= {
+            "server": "puppet",
+            "manifest": job["manifest"],
+            "environment": "production",
+            "modulepath": ":".join(job["modulepath"]),
+        }
         self.world = DirectoryEnvironment(
             "production",
             job["root"],
@@ -258,6 +297,7 @@ class Ours:
             settings={**settings, **job["settings"]},
             ruby_types=RubyTypeCache(),
             ruby=RUBY,
+            ask_puppetdb=lambda questions: [b"[]"] * len(questions),
         )
         told = self.logs
         self.loader = Loader(

@@ -223,6 +223,34 @@ def test_nothing_of_one_compilation_is_seen_by_the_next() -> None:
     assert titles == [["one"], ["two"]]
 
 
+def test_a_class_with_a_type_that_does_not_exist_stops_only_the_nodes_that_ask_for_it() -> None:
+    from language.codegen.codecache import CodeCache
+    from language.evaluation.compile import compile_catalog
+    from language.evaluation.runtime import NAMES
+    from language.host import NodeInput
+    from language.loading.builtins import all_functions
+    from language.loading.loader import Loader
+    from tests.support.compiling import world_of
+
+    world = world_of(
+        "node a { include m }\nnode b { include n }\nnode c { m::d { 'x': } }",
+        {
+            "modules/m/manifests/init.pp": "class m(Integer $y = 1) { include n\n m::d { 'x': } }",
+            "modules/m/manifests/d.pp": "define m::d(Nosuch::T $x = 1) { }",
+            "modules/n/manifests/init.pp": "class n { }",
+        },
+    )
+    loader = Loader(world, NAMES, CodeCache(), log=lambda level, found: None, builtins=all_functions())
+    failed = []
+    for name in "babcab":
+        try:
+            compile_catalog(world, loader, NodeInput(name), version=1, log=lambda entry: None)
+        except CompileError as error:
+            assert "Resource type not found: Nosuch::T" in str(error)
+            failed.append(name)
+    assert failed == ["a", "c", "a"]
+
+
 REFUSED = [
     ("a syntax error in the site manifest", "class a { }\nnotify {", {}, "Syntax error"),
     ("a class that is defined twice", "class a { }\nclass a { }", {}, "already defined"),

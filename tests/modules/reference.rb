@@ -30,8 +30,17 @@ READ = {} # rubocop:disable Style/MutableConstant
 def environments(job)
   READ[job['root']] ||= begin
     (job['settings'] || {}).each { |name, value| Puppet[name.to_sym] = value }
+    empty_puppetdb if Puppet[:storeconfigs]
     Puppet::Environments::Cached.new(Puppet::Environments::Directories.new(File.dirname(job['root']), job['modulepath']))
   end
+end
+
+# Queries and collectors of exported resources find nothing.
+def empty_puppetdb
+  require 'puppet/indirector/resource/puppetdb'
+  require 'puppet/util/puppetdb'
+  Puppet::Resource::Puppetdb.define_method(:search) { |_request| [] }
+  Puppet::Util::Puppetdb.define_singleton_method(:query_puppetdb) { |_query| [] }
 end
 
 def compiled(job)
@@ -67,7 +76,7 @@ $stdin.each_line do |line|
   Puppet::Util::Warnings.clear_warnings
   answer = begin
     compiled(job)
-  rescue StandardError, ScriptError, SystemStackError => e
+  rescue StandardError, ScriptError, SystemStackError, SecurityError => e
     { 'error' => e.message }
   end
   answers.puts JSON.generate(answer.merge('id' => job['id'], 'logs' => heard.logs))

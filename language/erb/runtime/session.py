@@ -37,17 +37,38 @@ class TemplateSession:
         answers: what functions have returned so far, so that Ruby can render the template in our place without calling them again.
     """
 
-    __slots__ = ("answers", "compilation", "scope")
+    __slots__ = ("_copied", "answers", "compilation", "scope")
 
     def __init__(self, scope: Any) -> None:
         self.scope = scope
         self.compilation = scope.compilation
         self.answers: list[Any] = []
+        self._copied: list[tuple[str, Value, Value]] = []  # name, value and copy of variables that the template may change
 
     def read(self, names: Sequence[str], is_copied: bool) -> list[Value]:
         """Return the values of instance variables."""
         found: Mapping[str, Value] = instance_variables(self.scope, names)
-        return [self._from_language(found[name], is_copied) if name in found else None for name in names]
+        values = [self._from_language(found[name], is_copied) if name in found else None for name in names]
+        if is_copied:
+            pairs = zip(names, values, strict=True)
+            self._copied = [(name, found[name], value) for name, value in pairs if value.__class__ in (list, dict)]
+        return values
+
+    def keep_changes(self) -> None:
+        """
+        Give variables the values that the template has changed in place, and the parameters of the resource that had the same values.
+
+        Values of the language do not change, because constants of a manifest are the same objects for all nodes.
+        """
+        for name, before, copied in self._copied:
+            scope = self.scope
+            while scope.kind == "local" and name not in scope.vars and scope.next is not None:
+                scope = scope.next
+            if name not in scope.vars or (after := to_language(copied)) == before:
+                continue
+            scope.vars[name] = after
+            parameters = scope.resource.values if scope.resource is not None else {}
+            parameters.update({parameter: after for parameter, value in parameters.items() if value is before})
 
     def variable(self, name: Value, is_copied: bool) -> Value:
         """`scope['name']`"""
