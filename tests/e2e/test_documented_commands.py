@@ -29,18 +29,6 @@ NODES = ("db1.example.com", "web1.example.com", "web2.example.com")
 MASTER = "puppet.example.com"
 SETTINGS = {"key_type": "ec", "user": "root", "store": "sqlite", "compile_workers": "1", "certname": MASTER, "dns_alt_names": "localhost"}
 CODE = {"manifests/site.pp": "notify { 'here': }\n"}
-AUTH_CONF = """authorization: {
-  version: 1
-  rules: [
-    {
-      match-request: { path: "^/puppet/v3/(catalog|node)/([^/]+)$", type: regex, method: [get, post] }
-      allow: "$2"
-      sort-order: 500
-      name: "own catalog"
-    }
-  ]
-}
-"""  # as puppetserver's, without its rule for renewals
 CODES = {"puppet agent --test": {0, 1, 2}, "puppet preview": {0, 2}}  # a run has to wait for its certificate; a preview found changes
 PROGRAMS = {
     "make": f'exec /usr/bin/make --dry-run --directory {ROOT} "$@"',
@@ -213,27 +201,6 @@ def adopt(scene: Scene, body: str) -> None:
     assert (scene.folder / f"conf/ssl/ca/signed/{NODES[0]}.pem").exists()
 
 
-def migrate(scene: Scene, body: str) -> None:
-    """Of a puppetserver, a stand-in of which has the folders that the page names."""
-    old = Scene(scene.folder / "old")
-    shell = old.host().shell("shell")
-    shell.type(f"puppet cert generate {NODES[0]} && puppet cert generate {MASTER}")
-    files = {"puppetserver/conf.d/auth.conf": AUTH_CONF, "code/environments/production/manifests/site.pp": "notify { 'moved': }\n"}
-    for name, text in files.items():
-        (old.folder / name).parent.mkdir(parents=True)
-        (old.folder / name).write_text(text)
-    places = {
-        "/etc/puppetlabs/puppetserver/ca": f"{old.folder}/conf/ssl/ca",
-        "/etc/puppetlabs/puppet/ssl": f"{old.folder}/conf/ssl",
-        "/etc/puppetlabs/": f"{old.folder}/",
-        "-o puppet -g puppet": "",
-    }
-    scene.host()
-    text = scene.host().shell("shell", "--masterport=0", "--bindaddress=127.0.0.1", places=places).type(body)
-    assert "certificate_renewal" in text, text
-    assert (scene.folder / "conf/code/environments/production/manifests/site.pp").exists()
-
-
 def rollover(scene: Scene, body: str) -> None:
     shell = scene.host().shell("shell")
     shell.type(f"puppet cert generate {NODES[0]} --ca_ttl 4y")  # the new one ends later, also in the same second
@@ -265,7 +232,6 @@ SCENES: Mapping[str, Callable[[Scene, str], None]] = {
     "hook": hook,
     "modules": modules,
     "adopt": adopt,
-    "migrate": migrate,
     "rollover": rollover,
     "move": move,
 }

@@ -113,7 +113,9 @@ LOOKS = {
     "dark": Look(("-server 0.pool.ntp.org",), click=(FIRST,), scheme="dark"),
     "nodes-of-a-state": Look(("1 of 2,000 nodes", "fixed web0701.example.com"), click=("#states li:nth-child(5) button",)),
     "a-link": Look(
-        ("1 of 306 changes", "-server 0.pool.ntp.org", "Show 306 changes"), click=(FIRST, "details.entry:first-of-type .link"), hidden=("/srv/",)
+        ("1 of 306 changes", "-server 0.pool.ntp.org", "Show 306 changes"),
+        click=(FIRST, "details.entry:first-of-type .link"),
+        hidden=("/srv/",),
     ),
     "a-linked-node": Look(("1 of 2,000 nodes", "changed web0003.example.com"), page="preview.html#node=web0003.example.com"),
     "the-next-tab-by-its-key": Look(("2,000 nodes",), press=("[data-view=changes]", "ArrowRight")),
