@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,20 +16,25 @@ from shared.types.package import NOT_INSTALLED
 from .process import RubyProcess, RubyReport
 
 NO_RUBY = "a program ruby (Debian, Ubuntu, Fedora: the package ruby)"
+_PROVIDE = re.compile(r"\bprovide\b")
 _ENSURABLE = frozenset(("present", ABSENT))
 _SERVED = frozenset(("package", "service", "user", "group"))
 """The types whose `ensure` has further values, of which it is known what they call."""
 
 
 def files_of_providers(folders: Sequence[Path], types: Iterable[str]) -> dict[str, dict[str, Path]]:
-    """Return the files of providers in Ruby in folders like a module's `lib`, by type and name; of two with one name the first counts."""
+    """
+    Return the files of providers in Ruby in folders like a module's `lib`, by type and name; of two with one name the first counts. A file
+    that declares none is one that providers require.
+    """
     wanted = frozenset(types)
     files: dict[str, dict[str, Path]] = {}
     for folder in folders:
         root = folder / "puppet" / "provider"
         for type_name in sorted(wanted.intersection(path.name for path in root.iterdir()) if root.is_dir() else ()):
             for path in sorted((root / type_name).glob("*.rb")):
-                files.setdefault(type_name, {}).setdefault(path.stem, path)
+                if _PROVIDE.search(path.read_text(errors="replace")):
+                    files.setdefault(type_name, {}).setdefault(path.stem, path)
     return files
 
 

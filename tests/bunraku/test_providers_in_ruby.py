@@ -32,6 +32,14 @@ def test_a_name_that_no_provider_has_is_refused_without_ruby(apply: Apply, start
     assert "Notice: other" not in said.out and started == []
 
 
+def test_a_file_beside_providers_that_declares_none_is_no_provider(apply: Apply, tmp_path: Path) -> None:
+    folder = tmp_path / "more" / "m" / "lib" / "puppet" / "provider" / "package"
+    folder.mkdir(parents=True)
+    (folder / "helper.rb").write_text("class Puppet::Provider::Package::Helper\nend\n")
+    said = apply("package { 'x': provider => helper }", "--modulepath", str(tmp_path / "more"))
+    assert "Parameter provider failed on Package[x]: Invalid package provider 'helper'" in said.err
+
+
 @needs_ruby
 def test_a_parent_that_only_puppets_own_ruby_has_is_named(apply: Apply) -> None:
     said = apply("package { 'x': provider => orphan } notify { 'other': }", "--detailed-exitcodes")

@@ -147,7 +147,7 @@ def _prepare(path: str, user: pwd.struct_passwd, *, trusted: bool) -> None:
     Create the file's folder, owned by the user, if it is missing; check that the user could have written there. Blocks.
 
     Raises:
-        ResourceError: the folder is neither the user's nor (`trusted`) one that only root and we can change.
+        ResourceError: neither the folder nor the file is the user's, or (`trusted`) others than root and we can change the folder.
     """
     folder = path.rpartition("/")[0]
     with open_entry(folder, follow=True) as folder_entry:
@@ -171,11 +171,18 @@ def _prepare(path: str, user: pwd.struct_passwd, *, trusted: bool) -> None:
         if trusted:
             if info.st_uid != os.geteuid() or info.st_mode & 0o022:
                 raise ResourceError("drop_privileges is false but the target path is not trusted")
-        elif not _may_write(info, user):
+        elif not _may_write(info, user) and not _owns_file(path, user):
             raise ResourceError(
                 f"{user.pw_name} may not write to {folder}",
                 hint="Set drop_privileges to false for a file in a folder that is root's.",
             )
+
+
+def _owns_file(path: str, user: pwd.struct_passwd) -> bool:
+    """Return whether the user could write a file that is there, whatever its folder allows."""
+    with open_entry(path) as entry:
+        info = entry.lstat()
+    return info is not None and stat.S_ISREG(info.st_mode) and info.st_uid == user.pw_uid and bool(info.st_mode & 0o200)
 
 
 def _may_write(info: os.stat_result, user: pwd.struct_passwd) -> bool:

@@ -305,6 +305,19 @@ async def test_AG_05_a_hard_link_to_somebody_elses_file_is_not_read(tmp_path):
 
 
 @needs_root
+@pytest.mark.parametrize(("owner", "is_written"), [("nobody", True), ("root", False)])
+async def test_keys_in_a_folder_of_roots_are_written_when_their_file_is_the_users(tmp_path, owner, is_written):
+    tmp_path.chmod(0o755)
+    target = tmp_path / "keys"
+    target.touch(0o600)
+    os.chown(target, pwd.getpwnam(owner).pw_uid, -1)
+    done = await apply(SshAuthorizedKey("me", {"user": "nobody", "type": "rsa", "key": "AAAA", "target": str(target)}))
+    assert done.statuses["Ssh_authorized_key[me]"].failed is not is_written
+    assert target.read_text().endswith("ssh-rsa AAAA me\n") is is_written
+    assert (target.stat().st_uid, target.stat().st_mode & 0o777) == (pwd.getpwnam(owner).pw_uid, 0o600)
+
+
+@needs_root
 async def test_a_key_that_is_to_be_absent_goes_with_all_keys_of_its_name(tmp_path):
     target = tmp_path / "keys"
     target.write_text("ssh-rsa AAA1 me\nssh-rsa AAA2 you\nssh-rsa AAA3 me\nno-pty ssh-ed25519 AAA4 me\n")
