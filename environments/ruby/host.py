@@ -15,8 +15,9 @@ from language.callables.signatures import Parameter, Signature
 from language.catalog.resources import capitalized_type
 from language.erb.runtime.session import instance_variables
 from language.evaluation.runtime import call_method
-from language.functions.api import Closure, Context, Dispatch, Function, LegacyFunction
+from language.functions.api import Closure, Context, Dispatch, Function, LegacyFunction, RubyFunction
 from language.functions.old_api import OldApiReference, old_api_value
+from language.host import NotFoundInData
 from language.syntax.source import Source
 from language.values.core import MISSING, Value
 from shared.errors import EvaluationError, Location, PuppetError, Unsupported
@@ -38,6 +39,8 @@ _NOT_WORD = re.compile(r"\W")
 MAX_TEMPLATES = 2000
 """Templates in the cache; a site that puts facts into the text of inline_template() has no end of them."""
 NONSENSE = "Ruby answered nonsense"
+NOT_FOUND = 0
+"""The number of the exception that says that a look-up finds nothing, which Ruby raises by itself."""
 
 
 class _RubyError(Exception):
@@ -57,6 +60,10 @@ class _RubyError(Exception):
 
 class _LeftBlock(Exception):
     """A block of Ruby's left the function that it was given to, by `break`, `return` or `throw`; Ruby continues there."""
+
+
+def _no_compilation() -> None:
+    pass
 
 
 class RubyHost:
@@ -81,7 +88,8 @@ class RubyHost:
         self._asked_at = 0  # when the outermost of the running questions was asked
         self._scopes: list[Any] = []  # the scopes of the running questions, innermost last
         self._ruby_objects: dict[int, tuple[Value, int]] = {}  # by identity: values that Ruby set, and its numbers for its own objects
-        self._compilation: Callable[[], Any] = lambda: None  # the one that these objects belong to, weakly
+        self._compilation: Callable[[], Any] = _no_compilation  # the one that Ruby works for, weakly
+        self._caches: dict[int, object] = {}  # by identity: those of look-ups, whose content Ruby has
         self._registered: dict[int, Any] = {}  # values that Ruby knows by a number, until the outermost question is answered
 
     def close(self) -> None:
@@ -181,7 +189,7 @@ class RubyHost:
                 statement=definition["statement"],
                 pure=True,
             )
-        function = Function(name, pure=True, aliases=definition["aliases"])
+        function = RubyFunction(name, pure=True, aliases=definition["aliases"])
 
         def call_dispatch(index: int, method: str, context: Context, *args: Value, block: Closure | None = None) -> Value:
             value = call(context, index, args, block)
@@ -227,12 +235,14 @@ class RubyHost:
             child = self._child = self.program.start(HOST)
             self.note(self.program.settings.program, time.time_ns())  # another Ruby may give something else
             self._loaded = set()
-            self._ruby_objects.clear()
+            self._compilation = _no_compilation
             self._ask(scope, "setup", list(self.libraries()))
         self.program.mark_used(child)
-        if self._ruby_objects and scope is not None and scope.compilation is not self._compilation():
+        if scope is not None and scope.compilation is not self._compilation():
+            self._compilation = weakref.ref(scope.compilation)
             self._ruby_objects.clear()
-            self._ask(scope, "release")
+            self._caches.clear()
+            self._ask(scope, "begin", scope.compilation.log.wants_debug)
         return child
 
     def _ask(self, scope: Scope | None, op: str, *args: Any) -> Any:
@@ -251,7 +261,7 @@ class RubyHost:
             if "value" in message:
                 return load_value(message["value"], self)
             if "passing" in message:
-                raise self._registered[message["passing"]]
+                raise self._registered[message["passing"]] if message["passing"] != NOT_FOUND else NotFoundInData
             if "left" in message:
                 raise _LeftBlock
             report = message.get("error")
@@ -281,14 +291,14 @@ class RubyHost:
 
     def keep_own(self, value: Value, number: int) -> Value:
         """Return a collection; as long as one catalog is compiled, Ruby gets its own of that number when it is handed back."""
-        scope = self._scopes[-1]
-        if scope is not None:
-            self._keep_own(scope, value, number)
+        if self._scopes[-1] is not None:
+            self._ruby_objects[id(value)] = (value, number)
         return value
 
-    def _keep_own(self, scope: Scope, value: Value, number: int) -> None:
-        self._ruby_objects[id(value)] = (value, number)
-        self._compilation = weakref.ref(scope.compilation)
+    def cache_number(self, cache: object) -> int:
+        """Return the number by which Ruby knows the cache of a back end, as long as one catalog is compiled."""
+        self._caches[id(cache)] = cache
+        return id(cache)
 
     def own_number(self, value: Value) -> int | None:
         """Return Ruby's number for a collection; None when Ruby has none of its own for it."""
@@ -357,7 +367,7 @@ class RubyHost:
         else:
             scope.set(name, value)
         if isinstance(value, list | dict):
-            self._keep_own(scope, value, number)
+            self._ruby_objects[id(value)] = (value, number)
 
     def _on_defaults(self, scope: Scope, type_name: str) -> Value:
         return scope.defaults_of(type_name)
@@ -394,6 +404,11 @@ class RubyHost:
 
     def _on_method(self, scope: Scope, value: Any, name: str, args: list[Value], block: Closure | None) -> Value:
         return call_method(scope, name, block, value, *args)
+
+    def _on_file_text(self, scope: Scope, context: Any, path: str, known: str | None) -> Value:
+        """Return a file's digest, and its text unless that is the digest of the text that Ruby has."""
+        digest, text = context.behind.file_text(path)
+        return [digest, None if digest == known else text]
 
     def _on_block(self, scope: Scope, number: int, args: list[Value]) -> Value:
         value: Value = self.registered(number)(*args)

@@ -29,7 +29,12 @@ module Bunraku
       @functions = {}
       @blocks = {}
       @held = {}
+      @caches = {}
+      @file_data = {}
+      @compilation = 0
     end
+
+    attr_reader :debug
 
     # @param libraries [Array<String>] the folders lib/ of the modules
     def setup(libraries)
@@ -84,10 +89,34 @@ module Bunraku
       @held.fetch(number) { raise Puppet::Error, 'An object of an earlier catalog, or of a Ruby that has ended, is used' }
     end
 
-    def release
+    # The compilation of a catalog begins; `debug`: somebody reads what it logs at that level.
+    def begin(debug)
+      @debug = debug
+      @compilation += 1
       @held.clear
+      @caches.clear
       nil
     end
+
+    # The cache of a level and location of Hiera.
+    def cache(number)
+      @caches[number] ||= BackendCache.new({})
+    end
+
+    # Returns what the block makes of the text of a file. While a catalog is compiled a file is the same; after that the compiler is asked,
+    # by `current`, for its digest, and for its text if that is not the digest given.
+    def file_data(path, current)
+      known = @file_data[path]
+      return known.data if known&.compilation == @compilation
+
+      digest, text = current.call(known&.digest)
+      data = text.nil? ? known.data : yield(text)
+      @file_data.clear if @file_data.size >= MAX_FILES
+      @file_data[path] = FileData.new(@compilation, digest, data)
+      data
+    end
+    FileData = Struct.new(:compilation, :digest, :data)
+    MAX_FILES = 5000
 
     # Returns how the function `name`, which a file defines, is called.
     def load(id, name, text, file)
@@ -149,6 +178,7 @@ module Bunraku
 end
 
 require_relative 'wire'
+require_relative 'lookup'
 require_relative 'puppet'
 require_relative 'functions'
 require_relative 'pson'
