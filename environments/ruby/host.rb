@@ -31,6 +31,7 @@ module Bunraku
       @held = {}
       @caches = {}
       @file_data = {}
+      @reads = []
       @compilation = 0
     end
 
@@ -49,14 +50,20 @@ module Bunraku
       Puppet::ParseError.new(message)
     end
 
-    # Returns the files of modules that were required since the last call.
-    def new_libraries
+    # Returns what was read since the last call: the modules' files that were required, and what a module's Ruby read by itself.
+    def notes
+      notes = {}
       size = $LOADED_FEATURES.size
-      return [] if size == (@features || size)
+      if size != (@features || size)
+        notes['libraries'] = $LOADED_FEATURES[@features..].select { |each| each.start_with?(*@libraries) }
+        @features = size
+      end
+      notes['reads'], @reads = @reads, [] unless @reads.empty?
+      notes
+    end
 
-      loaded = $LOADED_FEATURES[@features..].select { |each| each.start_with?(*@libraries) }
-      @features = size
-      loaded
+    def note_read(kind, path, answer)
+      @reads << [kind, Wire.string(File.expand_path(path)), answer]
     end
 
     def library?(name)
@@ -107,13 +114,14 @@ module Bunraku
     # by `current`, for its digest, and for its text if that is not the digest given.
     def file_data(path, current)
       known = @file_data[path]
-      return known.data if known&.compilation == @compilation
-
-      digest, text = current.call(known&.digest)
-      data = text.nil? ? known.data : yield(text)
-      @file_data.clear if @file_data.size >= MAX_FILES
-      @file_data[path] = FileData.new(@compilation, digest, data)
-      data
+      if known&.compilation != @compilation
+        digest, text = current.call(known&.digest)
+        data = text.nil? ? known.data : yield(text)
+        @file_data.clear if @file_data.size >= MAX_FILES
+        known = @file_data[path] = FileData.new(@compilation, digest, data)
+      end
+      note_read('data', path, known.digest)
+      known.data
     end
     FileData = Struct.new(:compilation, :digest, :data)
     MAX_FILES = 5000
@@ -178,6 +186,7 @@ module Bunraku
 end
 
 require_relative 'wire'
+require_relative 'reads'
 require_relative 'lookup'
 require_relative 'puppet'
 require_relative 'functions'

@@ -55,15 +55,22 @@ module Bunraku
     end
 
     def cache_has_key(key)
-      @cache.values ? @cache.values.key?(key) : ask('cache_has_key', key)
+      return ask('cache_has_key', key) unless @cache.values
+
+      @cache.values.key?(key).tap { |found| note_use if found }
     end
 
     def cached_value(key)
-      @cache.values ? @cache.values[key] : ask('cached_value', key)
+      return ask('cached_value', key) unless @cache.values
+
+      note_use if @cache.values.key?(key)
+      @cache.values[key]
     end
 
     def cached_entries(&block)
       return ask('cached_entries', &block) unless @cache.values
+
+      note_use
       return @cache.values.each_pair unless block
 
       @cache.values.each_pair(&block)
@@ -77,6 +84,11 @@ module Bunraku
     end
 
     private
+
+    # The result is one of an earlier call, too.
+    def note_use
+      Bunraku.desk.note_read('cache', '', true)
+    end
 
     def ask(method, *args, &block)
       Bunraku.ask('method', @same, method, args, block)

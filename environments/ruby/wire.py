@@ -94,13 +94,12 @@ def _dump_special(value: Value | OldApiReference, objects: Objects) -> Any:
     resolved = value.definition if isinstance(value, AliasType) else value
     if isinstance(resolved, EnumType) and resolved.values:
         return {"$": "enum", "id": objects.register(value), "text": text, "values": list(resolved.values)}
-    is_object = isinstance(value, Instance) and value.behind is not None
-    if is_object and isinstance(value.behind, LookupMethods) and value.behind.ruby_cache is not None:
-        cache = objects.cache_number(value.behind.ruby_cache)
-        names = value.behind.environment_name, value.behind.module_name
+    behind = value.behind if isinstance(value, Instance) else None
+    if isinstance(behind, LookupMethods) and behind.ruby_cache is not None:
+        cache, names = objects.cache_number(behind.ruby_cache), (behind.environment_name, behind.module_name)
         return {"$": "lookup", "id": objects.register(value), "text": text, "cache": cache, "names": names}
     return {
-        "$": "Object" if is_object else "Type" if isinstance(value, PuppetType) else value.__class__.__name__,
+        "$": "Object" if behind is not None else "Type" if isinstance(value, PuppetType) else value.__class__.__name__,
         "id": objects.register(value),
         "text": text,
     }
