@@ -24,7 +24,7 @@ from shared.ruby import RubyChild, RubyProgram
 
 from ..files.code_files import CodeFiles
 from .descriptions import module_data, resource_data, source_data
-from .results import BackendResults, Reads
+from .results import BackendCall, BackendResults, Reads
 from .templates import RenderedTemplate
 from .wire import dump_value, load_value
 
@@ -167,12 +167,12 @@ class RubyHost:
             if impurity is not None:
                 context.mark_uncacheable(impurity[0], Location(source.file, impurity[1]))
             scope: Any = context
-            key = BackendResults.key_of(number, index, args) if impurity is None else ""
+            backend = BackendCall.of(number, index, args) if impurity is None else None
             try:
                 self._load(scope, number, "load", name, source.text, source.file)
                 self._answers.clear()
-                if key:
-                    return self._call_backend(key, scope, number, index, list(args))
+                if backend is not None:
+                    return self._call_backend(backend, scope, list(args))
                 value: Value = self._ask(scope, "call", number, index, list(args), block)
                 return value
             except _RubyError as error:
@@ -213,18 +213,23 @@ class RubyHost:
             )
         return function
 
-    def _call_backend(self, key: str, scope: Scope, number: int, index: int, args: list[Any]) -> Value:
+    def _call_backend(self, call: BackendCall, scope: Scope, args: list[Any]) -> Value:
         """Return the result of a pure back end: the last one for these arguments, unless it asked more than what files have."""
-        known = self._results.find(key, args[-1].behind)
+        known = self._results.find(call)
+        names = self._results.names_ahead(call) if known is MISSING else ()
+        if names:
+            for name, is_found, result, reads in self._ask(scope, "call_each", *call.function, names, args[1:]):
+                self._results.keep(call._replace(name=name), result if is_found else MISSING, reads)
+            known = self._results.find(call)
         if known is not MISSING:
             return known
         asked, value = self._questions, MISSING
         try:
-            value = self._ask(scope, "call", number, index, args, None)
+            value = self._ask(scope, "call", *call.function, args, None)
         except NotFoundInData:
             pass
         if self._questions == asked:
-            self._results.keep(key, value, self._reads)
+            self._results.keep(call, value, self._reads)
         if value is MISSING:
             raise NotFoundInData
         return value

@@ -138,6 +138,35 @@ module Bunraku
       @functions.fetch(id).call(number, args, block)
     end
 
+    # Returns what a pure back end finds for some of the names, each with what it has read: what takes no question and is short.
+    def call_each(id, number, names, rest)
+      ends = Process.clock_gettime(Process::CLOCK_MONOTONIC) + AHEAD
+      @ahead = true
+      names.filter_map do |name|
+        found_ahead(@functions.fetch(id), number, [name, *rest]) unless Process.clock_gettime(Process::CLOCK_MONOTONIC) > ends
+      end
+    ensure
+      @ahead = false
+    end
+    AHEAD = 1 # seconds
+    SHORT = 1000 # characters
+
+    attr_reader :ahead
+
+    def found_ahead(function, number, args)
+      @reads = []
+      value = function.call(number, args, nil)
+      short = value.is_a?(String) ? value.length <= SHORT : [nil, true, false].include?(value)
+      [args[0], true, value, @reads] if short
+    rescue NotFound
+      [args[0], false, nil, @reads]
+    rescue StandardError, ScriptError, SystemStackError, Passing
+      nil
+    ensure
+      @reads = []
+    end
+    private :found_ahead
+
     # A block of Ruby's, kept while it may be called.
     def keep(block)
       @blocks[block.object_id] = block

@@ -8,6 +8,23 @@ module Bunraku
     end
   end
 
+  # The end of a call that is made before anybody has asked for it, and would need an answer of the compiler's.
+  class Unasked < Passing
+    def initialize
+      super(0)
+    end
+  end
+
+  # Refuses questions while a back end is called ahead.
+  module Refusal
+    def ask(what, *args, top: false)
+      raise Unasked if desk.ahead
+
+      super
+    end
+  end
+  singleton_class.prepend(Refusal)
+
   # What a back end caches at a level and location of Hiera; `values` is nil when the compiler has them instead.
   BackendCache = Struct.new(:values)
 

@@ -179,3 +179,22 @@ def test_debug_lines_are_logged_where_somebody_reads_them(site: Site) -> None:
     site.backend(BACKEND.replace("MARK", 'Puppet.debug("asked for #{key}")'))
     assert "asked for a" in site.compile("notice(lookup('a'))")[0]
     assert site.compile("notice(lookup('a'))", debug=False)[0] == ["1"]
+
+
+def test_the_keys_of_the_last_catalog_are_looked_up_ahead_in_one_question(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    (site.root / "hiera.yaml").write_text(
+        "version: 5\nhierarchy: [{name: only, lookup_key: m::backend, path: first.txt, options: {who: '%{facts.who}'}}]\n"
+    )
+    (site.root / "data" / "first.txt").write_text("".join(f"k{number}=value {number} of WHO\n" for number in range(8)) + "e=%{facts.who}\n")
+    site.backend(BACKEND.replace("MARK", "").replace("data[key])", "data[key].sub('WHO', options['who']))"))
+    manifest = "Integer[0, 9].each |$n| { notice(lookup(\"k${n}\", default_value => '-')) }\nnotice(lookup('e'))"
+
+    def expected(who: str) -> list[str]:
+        return [*(f"value {number} of {who}" for number in range(8)), "-", "-", who]
+
+    assert site.notices(manifest, who="you") == expected("you")
+    asked = questions(site, monkeypatch)
+    assert site.notices(manifest, who="me") == expected("me")
+    # lookup_options, then all others ahead, but for the one that needs a variable of this node
+    assert asked.count("call_each") == 1
+    assert asked.count("call") == 2
