@@ -85,7 +85,7 @@ class DirectoryEnvironment:
             files, self.module_roots(), environment=root, libdirs=[str(libdir)] if libdir else [], ruby=ruby_types, note=note
         )
         self._modules: dict[str, str | None] = {}
-        self._ruby = RubyHost(ruby, self._libraries, self._note_ruby) if ruby is not None else None
+        self._ruby = RubyHost(ruby, self._libraries, self._note_ruby, self.live) if ruby is not None else None
         self._data = DataSources(
             files,
             environment=environment,

@@ -181,11 +181,13 @@ class LookupMethods(InstanceMethods):
 
     Attributes:
         module_name: the module whose data are looked up; None for the site's.
+        ruby_cache: what the back end caches, for a back end in Ruby, which keeps it itself; None for others.
     """
 
     __slots__ = ()
     environment_name: str
     module_name: str | None
+    ruby_cache: object
 
     def not_found(self) -> Value:
         """End the function by raising NotFoundInData: there is no value for the key."""
@@ -209,6 +211,10 @@ class LookupMethods(InstanceMethods):
 
     def cached_file_data(self, path: str, block: Callable[[str], Value] | None = None) -> Value:
         """Return the content of a file, or the block's result for it; both are cached until the file changes."""
+        raise NotImplementedError
+
+    def file_text(self, path: str) -> tuple[str, str]:
+        """Return the content of a file, after a digest of it."""
         raise NotImplementedError
 
     def read_data(self, function: str, path: str) -> dict[Any, Value]:

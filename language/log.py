@@ -32,10 +32,12 @@ class CompilationLog:
 
     Args:
         disabled_warnings: the kinds that `warn_once` leaves out, as in the setting `disable_warnings`.
+        wants_debug: whether anybody reads entries of the level debug.
     """
 
-    def __init__(self, write: Callable[[LogEntry], None], disabled_warnings: Collection[str] = ()) -> None:
+    def __init__(self, write: Callable[[LogEntry], None], disabled_warnings: Collection[str] = (), *, wants_debug: bool = True) -> None:
         self._write = write
+        self.wants_debug = wants_debug
         self._disabled_warnings = disabled_warnings
         self._warned: set[tuple[str, str]] = set()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 import weakref
 from collections import deque
@@ -13,17 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from language.callables.signatures import Parameter, Signature
 from language.catalog.resources import capitalized_type
-from language.erb.runtime.session import instance_variables
 from language.evaluation.runtime import call_method
-from language.functions.api import Closure, Context, Dispatch, Function, LegacyFunction
+from language.functions.api import Closure, Context, Dispatch, Function, LegacyFunction, RubyFunction
 from language.functions.old_api import OldApiReference, old_api_value
+from language.host import NotFoundInData
 from language.syntax.source import Source
 from language.values.core import MISSING, Strictness, Value
 from shared.errors import EvaluationError, Location, PuppetError, Unsupported
 from shared.ral import Platform
 from shared.ruby import RubyChild, RubyProgram
 
+from ..files.code_files import CodeFiles
 from .descriptions import module_data, resource_data, source_data
+from .results import BackendCall, BackendResults, Reads
+from .templates import RenderedTemplate
 from .wire import dump_value, load_value
 
 if TYPE_CHECKING:
@@ -31,13 +33,11 @@ if TYPE_CHECKING:
 
 HOST = Path(__file__).with_name("host.rb")
 
-_INSTANCE_VARIABLE = re.compile(r"@(\w+)")
-_DYNAMIC = re.compile(r"instance_variable|binding|eval|instance_exec")
-"""Words of templates that may read variables without naming them."""
-_NOT_WORD = re.compile(r"\W")
 MAX_TEMPLATES = 2000
 """Templates in the cache; a site that puts facts into the text of inline_template() has no end of them."""
 NONSENSE = "Ruby answered nonsense"
+NOT_FOUND = 0
+"""The number of the exception that says that a look-up finds nothing, which Ruby raises by itself."""
 
 
 class _RubyError(Exception):
@@ -59,6 +59,10 @@ class _LeftBlock(Exception):
     """A block of Ruby's left the function that it was given to, by `break`, `return` or `throw`; Ruby continues there."""
 
 
+def _no_compilation() -> None:
+    pass
+
+
 class RubyHost:
     """
     One environment's Ruby; its child is started when it is first needed, and again after it has ended.
@@ -66,14 +70,17 @@ class RubyHost:
     Args:
         libraries: returns the folders lib/ of the modules.
         note: is called with each of their files that Ruby read by itself, and a time before it did (nanoseconds of time.time).
+        files: the files that functions and templates read by themselves.
     """
 
-    def __init__(self, program: RubyProgram, libraries: Callable[[], Sequence[str]], note: Callable[[str, int], object]) -> None:
+    def __init__(
+        self, program: RubyProgram, libraries: Callable[[], Sequence[str]], note: Callable[[str, int], object], files: CodeFiles
+    ) -> None:
         self.program = program
         self.libraries = libraries
         self.note = note
         self._child: RubyChild | None = None
-        self._templates: dict[tuple[str | None, str], _Template] = {}
+        self._templates: dict[tuple[str | None, str], RenderedTemplate] = {}
         self._functions: dict[tuple[str, str | None, str], int] = {}
         self._loaded: set[int] = set()  # numbers of the templates and functions that the child has
         self._numbers = 0
@@ -81,7 +88,11 @@ class RubyHost:
         self._asked_at = 0  # when the outermost of the running questions was asked
         self._scopes: list[Any] = []  # the scopes of the running questions, innermost last
         self._ruby_objects: dict[int, tuple[Value, int]] = {}  # by identity: values that Ruby set, and its numbers for its own objects
-        self._compilation: Callable[[], Any] = lambda: None  # the one that these objects belong to, weakly
+        self._compilation: Callable[[], Any] = _no_compilation  # the one that Ruby works for, weakly
+        self._caches: dict[int, object] = {}  # by identity: those of look-ups, whose content Ruby has
+        self._results = BackendResults(files)
+        self._reads: Reads = ()  # what the last answer says that Ruby has read
+        self._questions = 0  # that Ruby has asked, those for the content of data files apart
         self._registered: dict[int, Any] = {}  # values that Ruby knows by a number, until the outermost question is answered
 
     def close(self) -> None:
@@ -123,7 +134,7 @@ class RubyHost:
         """Return whether Ruby has an object of its own for a value of a variable."""
         return id(value) in self._ruby_objects
 
-    def _template(self, scope: Scope, text: str, file: str | None) -> _Template:
+    def _template(self, scope: Scope, text: str, file: str | None) -> RenderedTemplate:
         template = self._templates.get((file, text))
         if template is None:
             if len(self._templates) >= MAX_TEMPLATES:
@@ -132,7 +143,7 @@ class RubyHost:
                 self._live_child(scope)
                 self._ask(scope, "forget_templates")
             self._numbers += 1
-            template = self._templates[file, text] = _Template(self._numbers, text)
+            template = self._templates[file, text] = RenderedTemplate(self._numbers, text)
         return template
 
     # --- functions ---
@@ -156,9 +167,12 @@ class RubyHost:
             if impurity is not None:
                 context.mark_uncacheable(impurity[0], Location(source.file, impurity[1]))
             scope: Any = context
+            backend = BackendCall.of(number, index, args) if impurity is None else None
             try:
                 self._load(scope, number, "load", name, source.text, source.file)
                 self._answers.clear()
+                if backend is not None:
+                    return self._call_backend(backend, scope, list(args))
                 value: Value = self._ask(scope, "call", number, index, list(args), block)
                 return value
             except _RubyError as error:
@@ -181,7 +195,7 @@ class RubyHost:
                 statement=definition["statement"],
                 pure=True,
             )
-        function = Function(name, pure=True, aliases=definition["aliases"])
+        function = RubyFunction(name, pure=True, aliases=definition["aliases"])
 
         def call_dispatch(index: int, method: str, context: Context, *args: Value, block: Closure | None = None) -> Value:
             value = call(context, index, args, block)
@@ -198,6 +212,27 @@ class RubyHost:
                 )
             )
         return function
+
+    def _call_backend(self, call: BackendCall, scope: Scope, args: list[Any]) -> Value:
+        """Return the result of a pure back end: the last one for these arguments, unless it asked more than what files have."""
+        known = self._results.find(call)
+        names = self._results.names_ahead(call) if known is MISSING else ()
+        if names:
+            for name, is_found, result, reads in self._ask(scope, "call_each", *call.function, names, args[1:]):
+                self._results.keep(call._replace(name=name), result if is_found else MISSING, reads)
+            known = self._results.find(call)
+        if known is not MISSING:
+            return known
+        asked, value = self._questions, MISSING
+        try:
+            value = self._ask(scope, "call", *call.function, args, None)
+        except NotFoundInData:
+            pass
+        if self._questions == asked:
+            self._results.keep(call, value, self._reads)
+        if value is MISSING:
+            raise NotFoundInData
+        return value
 
     def _refuse_lacking(self, error: _RubyError, subject: str) -> None:
         if error.lacks:
@@ -227,12 +262,15 @@ class RubyHost:
             child = self._child = self.program.start(HOST)
             self.note(self.program.settings.program, time.time_ns())  # another Ruby may give something else
             self._loaded = set()
-            self._ruby_objects.clear()
+            self._compilation = _no_compilation
             self._ask(scope, "setup", list(self.libraries()))
         self.program.mark_used(child)
-        if self._ruby_objects and scope is not None and scope.compilation is not self._compilation():
+        if scope is not None and scope.compilation is not self._compilation():
+            self._compilation = weakref.ref(scope.compilation)
             self._ruby_objects.clear()
-            self._ask(scope, "release")
+            self._caches.clear()
+            self._results.begin()
+            self._ask(scope, "begin", scope.compilation.log.wants_debug)
         return child
 
     def _ask(self, scope: Scope | None, op: str, *args: Any) -> Any:
@@ -248,10 +286,13 @@ class RubyHost:
                 child.end()
             for path in message.get("libraries", ()):
                 self.note(path, self._asked_at)
+            self._reads = message.get("reads", ())
+            if scope is not None and not self._results.are_true(self._reads):
+                scope.compilation.mark_uncacheable("a file changed while it was read")
             if "value" in message:
                 return load_value(message["value"], self)
             if "passing" in message:
-                raise self._registered[message["passing"]]
+                raise self._registered[message["passing"]] if message["passing"] != NOT_FOUND else NotFoundInData
             if "left" in message:
                 raise _LeftBlock
             report = message.get("error")
@@ -281,14 +322,14 @@ class RubyHost:
 
     def keep_own(self, value: Value, number: int) -> Value:
         """Return a collection; as long as one catalog is compiled, Ruby gets its own of that number when it is handed back."""
-        scope = self._scopes[-1]
-        if scope is not None:
-            self._keep_own(scope, value, number)
+        if self._scopes[-1] is not None:
+            self._ruby_objects[id(value)] = (value, number)
         return value
 
-    def _keep_own(self, scope: Scope, value: Value, number: int) -> None:
-        self._ruby_objects[id(value)] = (value, number)
-        self._compilation = weakref.ref(scope.compilation)
+    def cache_number(self, cache: object) -> int:
+        """Return the number by which Ruby knows the cache of a back end, as long as one catalog is compiled."""
+        self._caches[id(cache)] = cache
+        return id(cache)
 
     def own_number(self, value: Value) -> int | None:
         """Return Ruby's number for a collection; None when Ruby has none of its own for it."""
@@ -314,6 +355,7 @@ class RubyHost:
     def _answer(self, child: RubyChild, message: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to a question of Ruby's. Errors pass through Ruby; an exception that ends a compile is raised."""
         scope: Scope | None = self._scopes[-1]
+        self._questions += 1
         try:
             if scope is None:
                 raise EvaluationError("A function asks for something while it is only defined", hint="It may when it is called.")
@@ -357,7 +399,7 @@ class RubyHost:
         else:
             scope.set(name, value)
         if isinstance(value, list | dict):
-            self._keep_own(scope, value, number)
+            self._ruby_objects[id(value)] = (value, number)
 
     def _on_defaults(self, scope: Scope, type_name: str) -> Value:
         return scope.defaults_of(type_name)
@@ -394,6 +436,13 @@ class RubyHost:
 
     def _on_method(self, scope: Scope, value: Any, name: str, args: list[Value], block: Closure | None) -> Value:
         return call_method(scope, name, block, value, *args)
+
+    def _on_file_text(self, scope: Scope, context: Any, path: str, known: str | None) -> Value:
+        """Return a file's digest, and its text unless that is the digest of the text that Ruby has."""
+        self._questions -= 1
+        digest, text = context.behind.file_text(path)
+        self._results.note_data(path, digest)
+        return [digest, None if digest == known else text]
 
     def _on_block(self, scope: Scope, number: int, args: list[Value]) -> Value:
         value: Value = self.registered(number)(*args)
@@ -436,25 +485,3 @@ class RubyHost:
 
     def _on_own_resource(self, scope: Scope) -> Value:
         return resource_data(scope.resource)
-
-
-class _Template:
-    """
-    A template that the child knows by a number.
-
-    Attributes:
-        names: of the instance variables that it names; None when it may read any.
-    """
-
-    __slots__ = ("names", "number")
-
-    def __init__(self, number: int, text: str) -> None:
-        self.number = number
-        self.names = None if _DYNAMIC.search(text) else frozenset(_INSTANCE_VARIABLE.findall(text))
-
-    def variables(self, scope: Scope) -> dict[str, Value]:
-        """Return the variables of `scope` that the template needs, by the names of instance variables; without those that are undef."""
-        if self.names is None:
-            variables = scope.variables()
-            return {_NOT_WORD.sub("_", name): value for name, value in variables.items() if value is not None and not name[:1].isdecimal()}
-        return instance_variables(scope, self.names)

@@ -29,7 +29,13 @@ module Bunraku
       @functions = {}
       @blocks = {}
       @held = {}
+      @caches = {}
+      @file_data = {}
+      @reads = []
+      @compilation = 0
     end
+
+    attr_reader :debug
 
     # @param libraries [Array<String>] the folders lib/ of the modules
     def setup(libraries)
@@ -44,14 +50,20 @@ module Bunraku
       Puppet::ParseError.new(message)
     end
 
-    # Returns the files of modules that were required since the last call.
-    def new_libraries
+    # Returns what was read since the last call: the modules' files that were required, and what a module's Ruby read by itself.
+    def notes
+      notes = {}
       size = $LOADED_FEATURES.size
-      return [] if size == (@features || size)
+      if size != (@features || size)
+        notes['libraries'] = $LOADED_FEATURES[@features..].select { |each| each.start_with?(*@libraries) }
+        @features = size
+      end
+      notes['reads'], @reads = @reads, [] unless @reads.empty?
+      notes
+    end
 
-      loaded = $LOADED_FEATURES[@features..].select { |each| each.start_with?(*@libraries) }
-      @features = size
-      loaded
+    def note_read(kind, path, answer)
+      @reads << [kind, Wire.string(File.expand_path(path)), answer]
     end
 
     def library?(name)
@@ -84,10 +96,35 @@ module Bunraku
       @held.fetch(number) { raise Puppet::Error, 'An object of an earlier catalog, or of a Ruby that has ended, is used' }
     end
 
-    def release
+    # The compilation of a catalog begins; `debug`: somebody reads what it logs at that level.
+    def begin(debug)
+      @debug = debug
+      @compilation += 1
       @held.clear
+      @caches.clear
       nil
     end
+
+    # The cache of a level and location of Hiera.
+    def cache(number)
+      @caches[number] ||= BackendCache.new({})
+    end
+
+    # Returns what the block makes of the text of a file. While a catalog is compiled a file is the same; after that the compiler is asked,
+    # by `current`, for its digest, and for its text if that is not the digest given.
+    def file_data(path, current)
+      known = @file_data[path]
+      if known&.compilation != @compilation
+        digest, text = current.call(known&.digest)
+        data = text.nil? ? known.data : yield(text)
+        @file_data.clear if @file_data.size >= MAX_FILES
+        known = @file_data[path] = FileData.new(@compilation, digest, data)
+      end
+      note_read('data', path, known.digest)
+      known.data
+    end
+    FileData = Struct.new(:compilation, :digest, :data)
+    MAX_FILES = 5000
 
     # Returns how the function `name`, which a file defines, is called.
     def load(id, name, text, file)
@@ -100,6 +137,35 @@ module Bunraku
     def call(id, number, args, block)
       @functions.fetch(id).call(number, args, block)
     end
+
+    # Returns what a pure back end finds for some of the names, each with what it has read: what takes no question and is short.
+    def call_each(id, number, names, rest)
+      ends = Process.clock_gettime(Process::CLOCK_MONOTONIC) + AHEAD
+      @ahead = true
+      names.filter_map do |name|
+        found_ahead(@functions.fetch(id), number, [name, *rest]) unless Process.clock_gettime(Process::CLOCK_MONOTONIC) > ends
+      end
+    ensure
+      @ahead = false
+    end
+    AHEAD = 1 # seconds
+    SHORT = 1000 # characters
+
+    attr_reader :ahead
+
+    def found_ahead(function, number, args)
+      @reads = []
+      value = function.call(number, args, nil)
+      short = value.is_a?(String) ? value.length <= SHORT : [nil, true, false].include?(value)
+      [args[0], true, value, @reads] if short
+    rescue NotFound
+      [args[0], false, nil, @reads]
+    rescue StandardError, ScriptError, SystemStackError, Passing
+      nil
+    ensure
+      @reads = []
+    end
+    private :found_ahead
 
     # A block of Ruby's, kept while it may be called.
     def keep(block)
@@ -149,6 +215,8 @@ module Bunraku
 end
 
 require_relative 'wire'
+require_relative 'reads'
+require_relative 'lookup'
 require_relative 'puppet'
 require_relative 'functions'
 require_relative 'pson'

@@ -10,7 +10,11 @@ require_relative '../../shared/ruby/execution'
 module Bunraku
   # Puppet's log levels as methods.
   module Logging
-    %w[debug info notice warning err alert emerg crit].each do |level|
+    def debug(text)
+      Bunraku.ask('log', 'debug', text.to_s) if Bunraku.desk.debug
+    end
+
+    %w[info notice warning err alert emerg crit].each do |level|
       define_method(level) { |text| Bunraku.ask('log', level, text.to_s) }
     end
   end

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from language.callables.signatures import Closure
 from language.erb.runtime.values import RubySymbol
 from language.functions.old_api import OldApiReference
+from language.host import LookupMethods
 from language.types.attribute_references import as_attribute
 from language.types.kinds.references import ClassType, ResourceEntryType
 from language.types.kinds.scalars import EnumType
@@ -39,6 +40,9 @@ class Objects(Protocol):
 
     def keep_own(self, value: Value, number: int) -> Value:
         """Return a placeholder for an object of Ruby's; when it is passed back, Ruby uses its own object of that number."""
+
+    def cache_number(self, cache: object) -> int:
+        """Return the number by which Ruby knows the cache of a back end."""
 
     def own_number(self, value: Value) -> int | None:
         """Return Ruby's number for a collection; None when Ruby has none of its own for it."""
@@ -90,9 +94,12 @@ def _dump_special(value: Value | OldApiReference, objects: Objects) -> Any:
     resolved = value.definition if isinstance(value, AliasType) else value
     if isinstance(resolved, EnumType) and resolved.values:
         return {"$": "enum", "id": objects.register(value), "text": text, "values": list(resolved.values)}
-    is_object = isinstance(value, Instance) and value.behind is not None
+    behind = value.behind if isinstance(value, Instance) else None
+    if isinstance(behind, LookupMethods) and behind.ruby_cache is not None:
+        cache, names = objects.cache_number(behind.ruby_cache), (behind.environment_name, behind.module_name)
+        return {"$": "lookup", "id": objects.register(value), "text": text, "cache": cache, "names": names}
     return {
-        "$": "Object" if is_object else "Type" if isinstance(value, PuppetType) else value.__class__.__name__,
+        "$": "Object" if behind is not None else "Type" if isinstance(value, PuppetType) else value.__class__.__name__,
         "id": objects.register(value),
         "text": text,
     }

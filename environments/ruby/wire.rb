@@ -13,6 +13,11 @@ module Bunraku
       @text = text
     end
 
+    # Is called when the compiler gets it; returns itself.
+    def passed_on
+      self
+    end
+
     def to_s
       @text.dup
     end
@@ -132,6 +137,7 @@ module Bunraku
       when 'binary' then Binary.new(data['v'].unpack1('m'))
       when 'held' then Bunraku.desk.held(data['id'])
       when 'block' then ->(*args) { Bunraku.ask('block', data['id'], args) }
+      when 'lookup' then LookupContext.new(data)
       when 'enum' then EnumType.new(data['id'], data['text'], data['values'])
       when 'reference' then Reference.new(*data.values_at('id', 'text', 'inspected', 'type', 'title'))
       else Opaque.new(data['id'], data['$'], data['text'])
@@ -172,7 +178,7 @@ module Bunraku
 
     def other(value)
       case value
-      when Opaque then { '$' => 'kept', 'id' => value.id }
+      when Opaque then { '$' => 'kept', 'id' => value.passed_on.id }
       when Sensitive then { '$' => 'sensitive', 'v' => dump(value.unwrap) }
       when Regexp then { '$' => 'regexp', 'v' => value.source, 'flags' => value.options & 7 }
       when Binary then { '$' => 'binary', 'v' => value.to_s }

@@ -8,7 +8,7 @@ to Ruby, functions among it, can read anything but what it is given.
 
 from .errors import Doubt, Refusal, RubyError, RubyStop
 
-ERB_VERSION = 6
+ERB_VERSION = 7
 """Raise this whenever the same template gives other code, or is refused for another reason, and whenever `purity` judges otherwise."""
 
 __all__ = ["ERB_VERSION", "Doubt", "Refusal", "RubyError", "RubyStop"]

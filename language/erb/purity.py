@@ -7,14 +7,12 @@ with their methods. Code that reads nothing else gives the same result the next 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import methods
 from .errors import Refusal
 from .grammar import syntax_tree
-from .reading.ruby_versions import ruby_version_answer
 from .reading.scanner import OUTPUT, TEXT, TemplateProgram, scan
 
 if TYPE_CHECKING:
@@ -38,12 +36,13 @@ _METHOD_WORDS = (
     "fdiv fetch_values fill filter! filter_map finite? flatten! floor freeze frozen? grep grep_v group_by gsub! hex infinite? "
     "insert instance_of? intersect? intersection is_a? itself join keep_if keep kind_of? lcm gcd ljust lstrip! match? max_by "
     "min_by minmax minmax_by modulo named_captures names captures negative? next next! none? oct odd? one? ord partition "
-    "permutation positive? post_match pre_match pred prefix prepend product rassoc reject! remainder replace respond_to? reverse! "
+    "permutation pop positive? post_match pre_match pred prefix prepend product rassoc reject! remainder replace respond_to? reverse! "
     "reverse_each rindex rotate rpartition rstrip! scrub select! shift slice slice! squeeze squeeze! step strip! sub! "
     "succ swapcase! symmetric_difference take_while tally then tr! tr_s transform_keys transform_keys! transform_values "
     "transform_values! truncate union unicode_normalize uniq! upcase! upto downto valid_encoding? with_index with_object "
     "yield_self zero? zip add add? subset? superset? disjoint? difference ipv4? ipv6? to_range to_set to_yaml to_str to_ary "
     "to_hash to_r to_c unwrap scheme host port path query fragment userinfo lookupvar call_function "
+    "cache cache_all cache_has_key cached_entries cached_file_data cached_value explain interpolate message not_found resource "
     "call_function_with_scope lookupdefaults setvar has_variable? include? exist? exists? ! != !~ =~ == === < <= > >= <=> + - * / "
     "% ** & | ^ ~ << >> ! -@ +@ [] []="
 )
@@ -71,7 +70,7 @@ _CONSTANT_METHODS: dict[str, frozenset[str]] = {
         "Base64": "encode64 strict_encode64 urlsafe_encode64 decode64 strict_decode64 urlsafe_decode64",
         "CGI": "escape unescape escapeHTML unescapeHTML",
         "ERB::Util": "url_encode u html_escape h",
-        "File": "join basename dirname extname",
+        "File": "join basename dirname extname exist? exists? directory? read",
         "Float": "",
         "Gem::Version": "new",
         "Hash": "new []",
@@ -79,7 +78,9 @@ _CONSTANT_METHODS: dict[str, frozenset[str]] = {
         "Integer": "sqrt",
         "JSON": "parse generate pretty_generate",
         "Math": "sqrt log log2 log10 hypot",
-        "Puppet": "debug info notice warning err alert emerg crit",
+        "Puppet": "[] debug info notice warning err alert emerg crit",
+        "Puppet::Module": "find",
+        "Puppet::Pops::Lookup::HieraConfig": "symkeys_to_string",
         "Puppet::Pops::Types::PSensitiveType::Sensitive": "new",
         "Puppet::Util::Package": "versioncmp",
         "Regexp": "new escape quote union",
@@ -88,21 +89,22 @@ _CONSTANT_METHODS: dict[str, frozenset[str]] = {
         "String": "new",
         "URI::Generic": "build",
         "URI": "parse encode_www_form_component decode_www_form_component encode_www_form",
-        "YAML": "dump",
+        "YAML": "dump load safe_load",
         **{f"Digest::{algorithm}": "hexdigest digest base64digest" for algorithm in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")},
     }.items()
 }
 _ERRORS = frozenset(
     (
         "ArgumentError", "IPAddr::AddressFamilyError", "IPAddr::Error", "IPAddr::InvalidAddressError", "IPAddr::InvalidPrefixError",
-        "IndexError", "JSON::ParserError", "KeyError", "NameError", "NoMethodError", "Puppet::DevError", "Puppet::Error",
-        "Puppet::ParseError", "RuntimeError", "SocketError", "StandardError", "TypeError", "URI::InvalidURIError",
+        "IndexError", "JSON::ParserError", "KeyError", "NameError", "NoMethodError", "Puppet::DataBinding::LookupError", "Puppet::DevError",
+        "Puppet::Error", "Puppet::ParseError", "RuntimeError", "SocketError", "StandardError", "TypeError", "URI::InvalidURIError",
+        "YAML::SyntaxError",
     )
 )  # fmt: skip
 _CONSTANTS = (
     methods.CLASSES
     | _ERRORS
-    | frozenset(("JSON", "BasicObject", "Comparable", "Enumerable", "Proc", "Rational"))
+    | frozenset(("Puppet::Functions::InternalFunction", "JSON", "BasicObject", "Comparable", "Enumerable", "Proc", "Rational"))
     | frozenset(("Float::INFINITY", "Float::NAN", "Regexp::IGNORECASE", "Regexp::MULTILINE", "Regexp::EXTENDED"))
     | frozenset(_CONSTANT_METHODS)
 ) - {"BasicObject", "CGI", "File", "IPAddr", "Puppet"}
@@ -110,6 +112,7 @@ _CONSTANTS = (
 _REQUIRED = frozenset(
     ("base64", "cgi", "digest", "digest/md5", "digest/sha1", "digest/sha2", "erb", "ipaddr", "json", "set", "shellwords", "uri", "yaml")
 )
+_REPORTING = frozenset(("raise", "fail", "debug", "info", "notice", "warning", "err", "alert", "emerg", "crit"))
 _KERNEL = frozenset(_KERNEL_WORDS.split())
 """Methods that any code may call without a receiver: a variable of such a name is not told from a call of it."""
 _BY_NAME = frozenset(("inject", "reduce"))
@@ -176,7 +179,14 @@ class _Search:
         if node.type in ("assignment", "operator_assignment"):
             left = node.child_by_field_name("left")
             names = [left] if left is not None else []
-        elif node.type in ("block_parameters", "method_parameters", "left_assignment_list", "for", "destructured_parameter"):
+        elif node.type in (
+            "exception_variable",
+            "block_parameters",
+            "method_parameters",
+            "left_assignment_list",
+            "for",
+            "destructured_parameter",
+        ):
             names = list(node.named_children)
         elif node.type in ("optional_parameter", "keyword_parameter", "splat_parameter", "hash_splat_parameter", "rest_assignment"):
             names = [child for child in node.named_children if child.type == "identifier"][:1]
@@ -222,7 +232,7 @@ class _Search:
         if kind == "method":
             return None if self._text(node.child_by_field_name("name")) not in _KERNEL else ""
         if kind == "exception_variable":
-            return None if self._is_unused(node) else ""
+            return None if self._is_only_reported(node) else ""
         if kind == "module":
             return None if self._text(node.child_by_field_name("name")) == "Puppet::Parser::Functions" and not self.is_template else ""
         return None if kind in _CONSTRUCTS else ""
@@ -236,7 +246,7 @@ class _Search:
             return None  # judged with its call
         if name in self.variables:
             return None if name not in _KERNEL or self._is_parameter(node, name) or self._is_assigned(node, name) else ""
-        return None if name in self.own_methods or name in _PLAIN_CALLS else ""
+        return None if name in self.own_methods or name in _PLAIN_CALLS or (name == "scope_param" and not self.is_template) else ""
 
     def _is_parameter(self, node: Node, name: str) -> bool:
         """Return whether a name is that of a parameter of a block or method that the node is in."""
@@ -262,22 +272,34 @@ class _Search:
             current = current.parent
         return False
 
-    def _is_unused(self, variable: Node) -> bool:
-        """Return whether an error's variable is read nowhere: the text of an error may have an object's address."""
-        name = re.escape(self._text(variable.named_children[0]))
-        text = self.program.octets.decode()
-        return len(re.findall(rf"\b{name}\b", text)) == len(re.findall(rf"=>\s*{name}\b", text))
+    def _is_only_reported(self, variable: Node) -> bool:
+        """Return whether an error's variable is read for another error or the log only: its text may have an object's address."""
+        name = self._text(variable.named_children[0])
+        return all(
+            self._is_reported(node)
+            for node in _walk(self.root)
+            if node.type == "identifier" and self._text(node) == name and (node.parent is None or node.parent.type != "exception_variable")
+        )
+
+    def _is_reported(self, node: Node) -> bool:
+        current: Node | None = node
+        while current is not None and current.type != "method":
+            if current.type == "call" and self._text(current.child_by_field_name("method")) in _REPORTING:
+                return self._text(current.child_by_field_name("receiver")) in ("", "Puppet")
+            current = current.parent
+        return False
 
     def _of_constant(self, node: Node) -> str | None:
         parent = node.parent
-        if parent is not None and parent.type == "scope_resolution":
-            return None  # judged as a whole
+        if parent is not None and parent.type in ("scope_resolution", "exceptions"):
+            return None  # judged as a whole; or an error's class
         if (
             parent is not None
-            and parent.type in ("call", "module")
+            and parent.type in ("call", "element_reference", "module")
             and node
             in (
                 parent.child_by_field_name("receiver"),
+                parent.child_by_field_name("object"),
                 parent.child_by_field_name("method"),
                 parent.child_by_field_name("name"),
             )
@@ -285,15 +307,8 @@ class _Search:
             return None
         name = self._text(node).removeprefix("::")
         if name == "RUBY_VERSION":
-            return None if self._is_decided(node) else ""
+            return None  # the environment is loaded anew for another Ruby
         return None if name in _CONSTANTS else ""
-
-    def _is_decided(self, node: Node) -> bool:
-        """Return whether a node is part of a comparison that gives the same with every Ruby."""
-        current: Node | None = node
-        while current is not None and current.type != "binary":
-            current = current.parent
-        return current is not None and ruby_version_answer(self._text(current)) is not None
 
     def _of_assignment(self, node: Node) -> str | None:
         left = node.child_by_field_name("left")

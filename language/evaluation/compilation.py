@@ -69,13 +69,14 @@ class Compilation:
         log: Callable[[LogEntry], None],
         actions: Actions,
         *,
+        debug: bool = True,
         dependencies: NodeDependencies | None = None,
     ) -> None:
         self.actions = actions
         self.host = host
         self.loader = loader
         self.node = node
-        self.log = CompilationLog(log, host.setting("disable_warnings") or ())
+        self.log = CompilationLog(log, host.setting("disable_warnings") or (), wants_debug=debug)
         self.reporter = LocatedReporter(self.log, Strictness(host.setting("strict") or "warning"))
         self.strict_variables = bool(host.setting("strict_variables"))
         self.storeconfigs = bool(host.setting("storeconfigs"))

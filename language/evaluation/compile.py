@@ -44,6 +44,7 @@ def compile_catalog(  # noqa: PLR0913
     rich: bool = True,
     exported: bool = False,
     texts: bool = False,
+    debug: bool = True,
     dependencies: NodeDependencies | None = None,
 ) -> dict[str, Any]:
     """
@@ -54,11 +55,12 @@ def compile_catalog(  # noqa: PLR0913
         rich: values that JSON lacks are encoded as `__ptype` maps; else turned into text.
         exported: exported resources stay in it, those that nobody collected marked as `virtual`.
         texts: resources have their rich values as text as well, in `texts`.
+        debug: somebody reads what functions in Ruby log at that level.
         dependencies: notes what is read of the node.
     Raises:
         CompileError: located, in the reference's words.
     """
-    compilation = begin(host, loader, node, log, dependencies=dependencies)
+    compilation = begin(host, loader, node, log, debug=debug, dependencies=dependencies)
     with raised_recursion_limit(), remembered_matches():
         compile_node(compilation)
         try:
@@ -85,10 +87,16 @@ def raised_recursion_limit() -> Iterator[None]:
 
 
 def begin(
-    host: CompilerHost, loader: Loader, node: NodeInput, log: Callable[[LogEntry], None], *, dependencies: NodeDependencies | None = None
+    host: CompilerHost,
+    loader: Loader,
+    node: NodeInput,
+    log: Callable[[LogEntry], None],
+    *,
+    debug: bool = True,
+    dependencies: NodeDependencies | None = None,
 ) -> Compilation:
     """Return a new compilation before any evaluation; the arguments are those of `compile_catalog`."""
-    return Compilation(host, loader, node, log, ACTIONS, dependencies=dependencies)
+    return Compilation(host, loader, node, log, ACTIONS, debug=debug, dependencies=dependencies)
 
 
 def compile_node(compilation: Compilation) -> CatalogBuilder:

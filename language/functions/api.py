@@ -36,6 +36,7 @@ __all__ = [
     "Dispatch",
     "Function",
     "LegacyFunction",
+    "RubyFunction",
     "Types",
     "collect",
     "function",
@@ -209,6 +210,12 @@ class Function:
 
     def __repr__(self) -> str:
         return f"Function({self.name!r})"
+
+
+class RubyFunction(Function):
+    """A function of the 4.x API that Ruby runs."""
+
+    __slots__ = ()
 
 
 class LegacyFunction(Function):

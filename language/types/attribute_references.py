@@ -102,22 +102,34 @@ def as_legacy_argument(value: Value) -> Value:
 
 def _mapped(value: Value, forms: Mapping[type, Callable[[Any], Value]]) -> Value:
     """Return `value`, or a copy of it if anything in it has another form in `forms`, the functions that convert values by class."""
-    kind = value.__class__
-    form = forms.get(kind)
-    if form is not None:
-        return form(value)
-    if kind is not list and kind is not dict:
-        return value
     if value.__class__ is list:
-        if all(item.__class__ is str for item in value):  # as in most
-            return value
-        items = [_mapped(item, forms) for item in value]
-        return value if all(map(is_, items, value)) else items
-    if value.__class__ is dict:
-        old = [part for entry in entries(value) for part in entry]
-        new = [_mapped(part, forms) for part in old]
-        return value if all(map(is_, new, old)) else {key_of(key): item for key, item in zip(new[::2], new[1::2], strict=True)}
+        for index, item in enumerate(value):
+            if item.__class__ is str:  # as most are
+                continue
+            new = _mapped(item, forms)
+            if new is not item:
+                return [*value[:index], new, *[_mapped(other, forms) for other in value[index + 1 :]]]
+    elif value.__class__ is dict:
+        for key in value:
+            if key.__class__ is not str:
+                return _mapped_with_keys(value, forms)
+        changed: dict[Any, Value] = {}
+        for key, item in value.items():
+            if item.__class__ is not str:
+                new = _mapped(item, forms)
+                if new is not item:
+                    changed[key] = new
+        return {**value, **changed} if changed else value
+    else:
+        form = forms.get(value.__class__)
+        return value if form is None else form(value)
     return value
+
+
+def _mapped_with_keys(value: dict[Any, Value], forms: Mapping[type, Callable[[Any], Value]]) -> Value:
+    old = [part for entry in entries(value) for part in entry]
+    new = [_mapped(part, forms) for part in old]
+    return value if all(map(is_, new, old)) else {key_of(key): item for key, item in zip(new[::2], new[1::2], strict=True)}
 
 
 def _attribute_reference(value: ResourceEntryType) -> Value:

@@ -213,6 +213,7 @@ class CompileWorker:
             # A PuppetDB needs the exported resources even when the agent must not get them.
             exported=exported or is_stored,
             texts=is_stored,
+            debug=job.get("debug", True),
             dependencies=reads,
         )
         catalog["code_id"] = code_id

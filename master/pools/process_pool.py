@@ -297,7 +297,7 @@ class ProcessPool:
         worker = await self._take_worker(node)
         try:
             async with asyncio.timeout(self.timeout + GRACE):
-                await worker.ask(message)
+                await worker.ask({**message, "debug": log_entries is not None or log.isEnabledFor(LEVELS["debug"])})
                 answer = await self._receive_answer(worker, log_entries, self.timeout)
         except TimeoutError:
             await self._drop(worker, "hung")

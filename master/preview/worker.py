@@ -234,6 +234,7 @@ class PreviewWorker(CompileWorker):
                     version=0,
                     log=record,
                     rich=loaded.environment.rich_data,
+                    debug=False,
                     dependencies=reads,
                 )
                 has_asked = loaded.host.questions.asked() != ()  # a store, whose answers may be others the next time

@@ -188,11 +188,7 @@ module Bunraku
     rescue Exception => e # rubocop:disable Lint/RescueException -- also SyntaxError, SystemStackError, SystemExit
       reply = { 'error' => Bunraku.described(e) }
     ensure
-      if reply
-        libraries = @desk.new_libraries
-        reply['libraries'] = libraries unless libraries.empty?
-        reply['number'] = message['number']
-      end
+      reply&.merge!(@desk.notes, 'number' => message['number'])
     end
 
     def read

@@ -47,7 +47,7 @@ def compiled(
     )
     answer: dict[str, Any] = {"logs": logs}
     try:
-        catalog = compile_catalog(world, loader, node, version=1, log=lambda entry: logs.append([entry.level, entry.text]), rich=True)
+        catalog = compile_catalog(world, loader, node, version=1, log=lambda entry: logs.append([entry.level, entry.text]), debug=False)
         edges = [[each["source"], each["target"]] for each in catalog["edges"]]
         answer |= json.loads(json.dumps({"resources": catalog["resources"], "edges": edges, "classes": catalog["classes"]}))
     except PuppetError as err:

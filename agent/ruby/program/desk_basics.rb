@@ -7,8 +7,8 @@ module Bunraku
       Puppet::Error.new(message)
     end
 
-    def new_libraries
-      []
+    def notes
+      {}
     end
 
     def forget_blocks; end

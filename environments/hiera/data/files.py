@@ -201,6 +201,11 @@ class DataFiles:
             cached = self._cached[path, kind] = (signature, digest, value)
         return cached[2]
 
+    def text(self, path: str) -> tuple[str, str]:
+        """Return the text of a file, after its digest; raise DataError when it is not UTF-8."""
+        text = self.cached(path, "text", lambda text: text)
+        return self._cached[path, "text"][1].hex(), str(text)
+
     def _content(self, path: str) -> bytes:
         content = self.files.read(path)
         if content is None and self.files.is_folder(path):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from language.errors.locations import FINAL, locate_error
-from language.functions.api import Function
+from language.functions.api import Function, RubyFunction
 from language.host import NotFoundInData
 from language.types.descriptions.describe import describe_mismatch, describe_wrong_type
 from language.types.inference.infer import infer
@@ -203,7 +203,9 @@ class HierarchyLevel:
         return self._caches.setdefault(location, BackendCache())
 
     def _context(self, invocation: Invocation, location: DataLocation | None) -> LookupContext:
-        return LookupContext(invocation, self.sources, self.module, self._cache(location))
+        # With an explanation every step is asked of it, as what is explained lies here.
+        in_ruby = isinstance(self._loaded_function(invocation), RubyFunction) and not invocation.explainer.is_asked
+        return LookupContext(invocation, self.sources, self.module, self._cache(location), in_ruby=in_ruby)
 
     def _call(self, invocation: Invocation, args: list[Value]) -> Value:
         function = self._loaded_function(invocation)

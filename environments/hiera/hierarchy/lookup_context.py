@@ -34,15 +34,23 @@ class BackendCache:
 class LookupContext(LookupMethods):
     """The implementation of a `Puppet::LookupContext`; module authors in Python use its methods as functions of the language do."""
 
-    __slots__ = ("_cache", "_detached", "_invocation", "_sources", "environment_name", "module_name")
+    __slots__ = ("_cache", "_detached", "_invocation", "_sources", "environment_name", "module_name", "ruby_cache")
 
     def __init__(
-        self, invocation: Invocation, sources: DataSources, module: str | None, cache: BackendCache, *, detached: bool = False
+        self,
+        invocation: Invocation,
+        sources: DataSources,
+        module: str | None,
+        cache: BackendCache,
+        *,
+        detached: bool = False,
+        in_ruby: bool = False,
     ) -> None:
         self._detached = detached  # no lookup runs
         self._invocation = invocation
         self._sources = sources
         self._cache = cache
+        self.ruby_cache = cache if in_ruby else None
         self.environment_name: str = sources.environment
         self.module_name = module
 
@@ -119,6 +127,9 @@ class LookupContext(LookupMethods):
         if block is None:
             return self._sources.data.cached(path, "text", lambda text: text)
         return self._sources.data.cached(path, "block", block)
+
+    def file_text(self, path: str) -> tuple[str, str]:
+        return self._sources.data.text(path)
 
     def decrypt_value(self, key: str, options: Mapping[str, Value]) -> Value:
         return decrypt_value(self._invocation, self._sources, key, options, "lookup_key function 'eyaml_lookup_key'")
