@@ -101,10 +101,10 @@ class Signature:
         self.block_name = block_name
         self.returns = _checked("", returns)
         self.low = sum(p.low if p.splat else not p.optional for p in self.parameters)
-        last = self.parameters[-1] if self.parameters else None
+        rest = next((p for p in self.parameters if p.splat), None)
         self.high: int | None = len(self.parameters)
-        if last is not None and last.splat:
-            self.high = None if last.high is None else len(self.parameters) - 1 + last.high
+        if rest is not None:
+            self.high = None if rest.high is None else len(self.parameters) - 1 + rest.high
         self.types = tuple([p.type for p in self.parameters])
         self.plain = not any(self.types)
         self.reserved = next((p.name for p in self.parameters if p.name in RESERVED), None)

@@ -108,7 +108,7 @@ def catch_returns(writer: Writer, body: list[ast.stmt], node: n.SyntaxNode, *, i
 def closure(writer: Writer, node: n.LambdaExpression) -> ast.expr:
     """Return a Closure over the variables in force."""
     outer = writer.frame
-    in_order = required_after_optional(writer, node.parameters)
+    in_order = misplaced_parameter(writer, node.parameters)
     if in_order is not None:
         writer.emit(in_order, node)
     name = writer.new_name("lambda_")
@@ -243,18 +243,24 @@ def _default_function(writer: Writer, parameter: n.ParameterDeclaration) -> ast.
     return writer.at(parameter, load(name))
 
 
-def required_after_optional(writer: Writer, parameters: Sequence[n.ParameterDeclaration]) -> ast.stmt | None:
-    """Return the statement that refuses a parameter list in which a required parameter follows an optional one."""
-    optional = False
+def misplaced_parameter(writer: Writer, parameters: Sequence[n.ParameterDeclaration]) -> ast.stmt | None:
+    """Return the statement that refuses a list in which a required parameter follows an optional one, or any follows a captures-rest."""
+    optional: n.ParameterDeclaration | None = None
     for parameter in parameters:
+        if optional is not None and parameter.default is None and not parameter.splat:
+            return _refused(writer, parameter, "_required_after_optional")
+        if optional is not None and optional.splat:
+            return _refused(writer, optional, "_rest_not_last")
         if parameter.default is not None or parameter.splat:
-            optional = True
-        elif optional:
-            writer.mark(parameter, "a Parameter Definition")
-            statement = ast.Expr(writer.runtime_call("_required_after_optional", constant_of(parameter.name)))
-            writer.set_place(statement, parameter)
-            return statement
+            optional = parameter
     return None
+
+
+def _refused(writer: Writer, parameter: n.ParameterDeclaration, error: str) -> ast.stmt:
+    writer.mark(parameter, "a Parameter Definition")
+    statement = ast.Expr(writer.runtime_call(error, constant_of(parameter.name)))
+    writer.set_place(statement, parameter)
+    return statement
 
 
 def signature(writer: Writer, parameters: Sequence[n.ParameterDeclaration], returns: n.SyntaxNode | None, node: n.SyntaxNode) -> ast.expr:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from ..syntax import nodes as n
-from .calls import body_function, catch_returns, function_of_scope, required_after_optional, returns_from_lambda, signature
+from .calls import body_function, catch_returns, function_of_scope, misplaced_parameter, returns_from_lambda, signature
 from .frames import Frame, assigned_names, reads_scope, uses_matches
 from .static_types import illegal_part
 from .writer import STORE, Writer, constant_of, load
@@ -116,7 +116,7 @@ def _function(writer: Writer, node: n.FunctionDefinition) -> ast.expr:
     entry = ast.Attribute(load("scope"), "global_local" if scoped else "global_scope", ast.Load())
     with writer.within(frame):
         writer.emit(ast.Assign([ast.Name("scope", STORE)], ast.Call(entry, [], [])), node)
-        refused = required_after_optional(writer, node.parameters)
+        refused = misplaced_parameter(writer, node.parameters)
         if refused is not None:
             writer.emit(refused, node)
     name = f"function {node.name}"

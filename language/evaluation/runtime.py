@@ -336,6 +336,11 @@ def required_after_optional(name: str) -> None:
     raise LanguageError(f"Parameter ${name} is required but appears after optional parameters")
 
 
+def rest_not_last(name: str) -> None:
+    # The reference gives such parameters arguments of others, and drops some.
+    raise LanguageError(f"Parameter ${name} is not last, and has 'captures rest'")
+
+
 def stray(jump: Jump, line: int) -> EvaluationError:
     """Return the error of a jump at top scope, where it leads nowhere."""
     here = current_place()
@@ -381,6 +386,7 @@ NAMES: Final[dict[str, Any]] = {
     "_regexp": Regexp,
     "_relate": relate,
     "_required_after_optional": required_after_optional,
+    "_rest_not_last": rest_not_last,
     "_rest": rest,
     "_set_defaults": resource_expressions.set_defaults,
     "_signature": signature,

@@ -288,8 +288,8 @@ class _Parts:
             # As Ruby's Time.utc: the 30th of February is the 1st or 2nd of March.
             moment += timedelta(days=(self.yday or self.day or 1) - 1, hours=hour, minutes=self.minute, seconds=self.second)
         except (ValueError, OverflowError) as error:
-            reason = "argument out of range" if (self.year or 0) <= MAXYEAR else f"the year {self.year} {_OUT_OF_RANGE}"
-            raise EvaluationError(reason) from error
+            is_supported = self.year is None or 1 <= self.year <= MAXYEAR
+            raise EvaluationError("argument out of range" if is_supported else f"the year {self.year} {_OUT_OF_RANGE}") from error
         if offset is None and self.zone is not None:
             offset = _zone_offset(self.zone)
         days = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)

@@ -65,10 +65,15 @@ class Model(BaseModel):
         try:
             return cls.model_validate(data)
         except ValidationError as err:
-            # Without the input, which may be a secret of the peer and goes into the log.
-            first = err.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise BadData(f"Not a {cls.__name__}: {first['msg']} at {quoted_for_log(where)}") from err
+            raise cls.fault(err) from err
+
+    @classmethod
+    def fault(cls, err: ValidationError, *place: str | int) -> BadData:
+        """Return the first error, of data that were found at `place`."""
+        # Without the input, which may be a secret of the peer and goes into the log.
+        first = err.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in (*place, *first["loc"]))
+        return BadData(f"Not a {cls.__name__}: {first['msg']} at {quoted_for_log(where)}")
 
     def to_bytes(self, dialect: Dialect) -> bytes:
         """Return the form of the raw formats (`s`, `raw`, `binary`)."""

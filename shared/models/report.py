@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from ..data import plainyaml
 from ..data.plainyaml import OldSymbol, RubyObject, YamlTimestamp
@@ -192,9 +192,28 @@ class Report(Model):
             raise BadData("Not a report: resource_statuses is not a map of reasonable size")
         known = {key: value for key, value in data.items() if value is not None and key not in ("host", "name", "expiration")}
         known |= {"name": data["host"], "resource_statuses": {ref: status for ref, status in statuses.items() if status}}
+        for name, part in (("logs", Log), ("metrics", Metric), ("resource_statuses", ResourceStatus)):
+            if name in known:
+                known[name] = cls._parts(part, known[name], name)
         if "server_used" not in known and "master_used" in known:
             known["server_used"] = known["master_used"]
         return super().from_data(known)
+
+    @classmethod
+    def _parts(cls, part: type[_Part], values: Any, *place: str | int) -> Any:
+        """Return the parts of a list or map, each made in a step of its own: a report is long, and pydantic holds all threads in a step."""
+        if isinstance(values, list):
+            return [cls._part(part, value, *place, index) for index, value in enumerate(values)]
+        return {key: cls._part(part, value, *place, key) for key, value in values.items()} if isinstance(values, dict) else values
+
+    @classmethod
+    def _part(cls, part: type[_Part], value: Any, *place: str | int) -> _Part:
+        if part is ResourceStatus and isinstance(value, dict) and value.get("events"):
+            value = value | {"events": cls._parts(Event, value["events"], *place, "events")}
+        try:
+            return part.model_validate(value)
+        except ValidationError as err:
+            raise cls.fault(err, *place) from err
 
     # --- writing
 

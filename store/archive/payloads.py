@@ -13,7 +13,7 @@ Row: TypeAlias = Mapping[str, Json]
 Payload: TypeAlias = dict[str, Json]
 
 _REPORT_FIELDS = tuple(field.name for field in fields(StoreReport) if field.name not in ("events", "logs", "metrics"))
-_CATALOG_FIELDS = tuple(field.name for field in fields(ReplaceCatalog) if field.name not in ("resources", "edges", "hash"))
+_CATALOG_FIELDS = tuple(field.name for field in fields(ReplaceCatalog) if field.name not in ("resources", "edges", "hash", "size"))
 _RESOURCE_FIELDS = ("type", "title", "exported", "tags", "parameters", "file", "line")
 _EVENT_FIELDS = ("status", "timestamp", "property", "name", "new_value", "old_value", "message", "corrective_change")
 

@@ -36,18 +36,17 @@ def read_catalog(payload: bytes, version: int, checked: CheckedCatalogs) -> Repl
 
     Resources and edges that `checked` knows are parsed and checked only when they are read.
     """
-    return _read_text(payload, version, checked) or parse_catalog(load_json(payload), version, checked)
+    return _read_text(payload, version, checked) or replace(parse_catalog(load_json(payload), version, checked), size=len(payload))
 
 
-def read_packed(packed: PackedCatalog, version: int, limit: int, checked: CheckedCatalogs) -> tuple[ReplaceCatalog, int]:
+def read_packed(packed: PackedCatalog, version: int, limit: int, checked: CheckedCatalogs) -> ReplaceCatalog:
     """
-    Return a catalog and its bytes as JSON; raise as `read_catalog`, and PuppetError where it cannot be unpacked.
+    Return a catalog; raise as `read_catalog`, and PuppetError where it cannot be unpacked.
 
     Args:
         limit: The most bytes of the catalog, unpacked.
     """
-    catalog, size = _read_parts(packed.rest, packed.content, lambda: packed.content_text(limit), version, checked)
-    return catalog, len(packed.rest) + size
+    return _read_parts(packed.rest, packed.content, lambda: packed.content_text(limit), version, checked)
 
 
 def _read_text(payload: bytes, version: int, checked: CheckedCatalogs) -> ReplaceCatalog | None:
@@ -57,16 +56,14 @@ def _read_text(payload: bytes, version: int, checked: CheckedCatalogs) -> Replac
         return None
     content = b"{%b}" % text.content
     try:
-        return _read_parts(text.rest, content, lambda: content, version, checked)[0]
+        return _read_parts(text.rest, content, lambda: content, version, checked)
     except (ValueError, PayloadRejected):
         return None
 
 
-def _read_parts(
-    rest_text: bytes, key: bytes, content_text: Callable[[], bytes], version: int, checked: CheckedCatalogs
-) -> tuple[ReplaceCatalog, int]:
+def _read_parts(rest_text: bytes, key: bytes, content_text: Callable[[], bytes], version: int, checked: CheckedCatalogs) -> ReplaceCatalog:
     """
-    Return a catalog that comes in two parts, and the bytes of the second one as JSON: it may have to be parsed later.
+    Return a catalog that comes in two parts; the second one may be parsed only when it is read.
 
     Args:
         rest_text: The members other than resources and edges.
@@ -80,7 +77,8 @@ def _read_parts(
     digest = checked.digest_of_text(rest.certname(), key)
     known = checked.find(digest)
     if known is not None:
-        return _deferred(rest, version, lambda: Fields(load_json(content_text()), "the catalog"), known.hash), known.size
+        catalog = _deferred(rest, version, lambda: Fields(load_json(content_text()), "the catalog"), known.hash)
+        return replace(catalog, size=len(rest_text) + known.size)
     text = content_text()
     content = Fields(load_json(text), "the catalog")
     if not content.has_only(_CONTENT):
@@ -88,7 +86,7 @@ def _read_parts(
     catalog = _catalog(rest, version, *_content(content))
     identity = catalog_hash(catalog)
     checked.add(digest, identity, len(text))
-    return replace(catalog, hash=identity), len(text)
+    return replace(catalog, hash=identity, size=len(rest_text) + len(text))
 
 
 def parse_catalog(value: Json, version: int, checked: CheckedCatalogs | None = None) -> ReplaceCatalog:

@@ -7,7 +7,7 @@ A payload of any version becomes one of these; their writer sees no other form. 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from ..jsontext import Json as Json
@@ -61,7 +61,7 @@ class ReplaceCatalog:
     """
     The catalog of a node. No two resources share type and title; the ends of every edge are among the resources; edges are distinct.
 
-    `hash` is its `catalog_hash` where that is known already.
+    `hash` is its `catalog_hash` where that is known already, `size` the bytes of its payload as JSON where it came as one.
     """
 
     certname: str
@@ -76,6 +76,7 @@ class ReplaceCatalog:
     resources: Sequence[ResourceEntry]
     edges: Sequence[EdgeEntry]
     hash: str | None = None
+    size: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

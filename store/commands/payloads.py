@@ -18,6 +18,7 @@ from .commands import (
     DeactivateNode,
     Json,
     PayloadRejected,
+    ReplaceCatalog,
     ReplaceCatalogInputs,
     ReplaceFacts,
 )
@@ -43,11 +44,11 @@ VERSIONS: Mapping[str, range] = {
 MAX_FACTS = 20_000
 """Facts of a node, at the top level."""
 
-MAX_PACKAGES = 50_000
+MAX_PACKAGES = 30_000
 """Packages of a node."""
 
-MAX_FACTS_BYTES = 32 * 2**20
-"""Bytes of the payload that brings the facts of a node."""
+MAX_BYTES: Mapping[str, int] = {"replace facts": 32 * 2**20, "replace catalog inputs": 16 * 2**20, "store report": 32 * 2**20}
+"""Bytes of the payloads that SQLite, on which all others wait, stores in one transaction."""
 
 _GZIP = 16 + zlib.MAX_WBITS
 
@@ -94,8 +95,8 @@ def parse_payload(
     """
     if version not in VERSIONS.get(command, ()):
         raise PayloadRejected(f"Unsupported command {command} version {version}")
-    if command == "replace facts" and len(payload) > MAX_FACTS_BYTES:
-        raise PayloadRejected(f"the factset has {len(payload)} bytes; at most {MAX_FACTS_BYTES} are allowed")
+    if len(payload) > (most := MAX_BYTES.get(command, len(payload))):
+        raise PayloadRejected(f"the payload has {len(payload)} bytes; at most {most} are allowed for '{command}'")
     try:
         if command == "replace catalog" and checked_catalogs is not None:
             return read_catalog(payload, version, checked_catalogs)
@@ -107,9 +108,9 @@ def parse_payload(
     return _PARSERS[command](value, version, received)
 
 
-def parse_packed(version: int, payload: bytes, limit: int, checked_catalogs: CheckedCatalogs) -> tuple[Command, int]:
+def parse_packed(version: int, payload: bytes, limit: int, checked_catalogs: CheckedCatalogs) -> ReplaceCatalog:
     """
-    Return the content of a packed catalog, and its bytes as JSON, which are parsed now or when its resources are read.
+    Return the content of a packed catalog, which is parsed now or when its resources are read.
 
     Args:
         limit: The most bytes of the payload, unpacked.

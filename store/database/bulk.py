@@ -1,5 +1,5 @@
 """
-Inserting, changing and looking up many rows at once.
+Inserting, changing, removing and looking up many rows at once.
 
 A driver that sends PostgreSQL a statement for each row takes three times the processor time of one statement with an array for each
 column, and so does the server. SQLite is quickest with a prepared statement for each row, which its driver executes: SQLAlchemy would
@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import orjson
-from sqlalchemy import Column, Connection, Dialect, Table, Text, TextClause, text
+from sqlalchemy import Column, Connection, Dialect, Table, Text, TextClause, and_, bindparam, delete, text
 from sqlalchemy.schema import ColumnCollectionConstraint, Index
 
 from ..commands.commands import MAX_KEY, PayloadRejected
@@ -47,14 +47,21 @@ class BulkInsert:
 
     def insert(self, connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
         """Insert rows, in their order; each has a value for every column but `id`. Raises PayloadRejected for a key over MAX_KEY."""
-        if not rows:
-            return
-        values = [_values(column, rows) for column in self._columns]
-        self.check_keys({column.name: texts for column, texts, is_key in zip(self._columns, values, self._is_key, strict=True) if is_key})
+        if rows:
+            self.insert_values(connection, self.values(rows))
+
+    def values(self, rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:
+        """Return the values of rows by column, as `insert_values` takes them. Raises PayloadRejected for a key over MAX_KEY."""
+        values = {column.name: _values(column, rows) for column in self._columns}
+        self.check_keys({column.name: values[column.name] for column, is_key in zip(self._columns, self._is_key, strict=True) if is_key})
+        return values
+
+    def insert_values(self, connection: Connection, values: Mapping[str, Sequence[object]]) -> None:
+        """Insert rows, of which there is at least one."""
         if connection.dialect.name == "sqlite":
-            connection.exec_driver_sql(self._for_each, list(zip(*values, strict=True)))
+            connection.exec_driver_sql(self._for_each, list(zip(*values.values(), strict=True)))
         else:
-            connection.execute(self._with_arrays, {column.name: array for column, array in zip(self._columns, values, strict=True)})
+            connection.execute(self._with_arrays, values)
 
     def check_keys(self, texts_by_column: Mapping[str, Sequence[object]]) -> None:
         """Raise PayloadRejected where a text of one of these columns, all of them keys, is longer than MAX_KEY."""
@@ -107,6 +114,26 @@ class BulkUpdate:
             connection.exec_driver_sql(self._for_each, list(zip(*values, strict=True)))
         else:
             connection.execute(self._with_arrays, {column.name: array for column, array in zip(columns, values, strict=True)})
+
+
+class BulkDelete:
+    """The removal of the rows of a table that these columns find."""
+
+    def __init__(self, *keys: Column[Any]) -> None:
+        self._names = [column.name for column in keys]
+        table = keys[0].table
+        # All names are those of our own tables.
+        self._for_each = f"DELETE FROM {table.name} WHERE {' AND '.join(f'{name} = ?' for name in self._names)}"  # noqa: S608
+        self._statement = delete(table).where(and_(*(column == bindparam(column.name) for column in keys)))
+
+    def delete(self, connection: Connection, keys: Sequence[tuple[object, ...]]) -> None:
+        """Remove rows; each key has a value for each of the columns."""
+        if not keys:
+            return
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql(self._for_each, list(keys))
+        else:
+            connection.execute(self._statement, [dict(zip(self._names, key, strict=True)) for key in keys])
 
 
 def insert_from_arrays(table: Table, columns: Sequence[Column[Any]], *, ignore_existing: bool = False) -> TextClause:

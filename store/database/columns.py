@@ -84,14 +84,19 @@ class JsonColumn(TypeDecorator[Any]):
         return value if value is None or dialect.name == "postgresql" else load_stored(value.encode())
 
 
+def pack_json(value: object) -> bytes | None:
+    """Return a value as a PackedJson stores it; None where there is none."""
+    return None if value is None else zlib.compress(dump_json(value), _LEVEL)
+
+
 class PackedJson(TypeDecorator[Any]):
-    """A JSON value that no query looks into, compressed."""
+    """A JSON value that no query looks into, compressed; bytes are one that is packed already."""
 
     impl = LargeBinary
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> bytes | None:
-        return None if value is None else zlib.compress(dump_json(value), _LEVEL)
+        return value if isinstance(value, bytes) else pack_json(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         return None if value is None else load_stored(zlib.decompress(value))

@@ -223,7 +223,8 @@ class CommandProcessor:
     def _command(self, queued: QueuedCommand, sent: bytes) -> tuple[Command | None, int]:
         """Return the content of a payload, and its bytes as JSON; raise PayloadRejected."""
         if queued.coding == "packed":
-            return parse_packed(queued.version, sent, self.limits.payload_bytes, self._checked_catalogs)
+            catalog = parse_packed(queued.version, sent, self.limits.payload_bytes, self._checked_catalogs)
+            return catalog, catalog.size
         payload = decode_payload(sent, queued.coding, self.limits.payload_bytes)
         return parse_payload(queued.command, queued.version, payload, queued.received, self._checked_catalogs), len(payload)
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Text, bindparam, cast, delete, insert, select, true, type_coerce
+from sqlalchemy import Connection, Text, bindparam, cast, insert, select, true, type_coerce
 
 from ..commands.commands import ReplaceCatalog, ResourceEntry, ResourceName
 from ..commands.hashes import catalog_hash, json_hash, resource_hash
-from ..database.bulk import BulkInsert, BulkUpdate
+from ..database.bulk import BulkDelete, BulkInsert, BulkUpdate
 from ..database.columns import JsonText, json_text
 from ..database.tables import RELATIONSHIPS, catalogs, edges, parameter_sets, resources, same_names
 from ..jsontext import load_stored
@@ -48,7 +48,7 @@ _CHANGED_RESOURCES = BulkUpdate(
 
 _CHANGED_PARAMETERS = BulkUpdate([resources.c.id], [resources.c.parameter_set_id])
 
-REMOVE_RESOURCE = delete(resources).where(resources.c.id == bindparam("resource"))
+REMOVED_RESOURCES = BulkDelete(resources.c.id)
 
 _STORED_EDGES = (
     select(edges.c.source_id, edges.c.target_id, edges.c.relationship)
@@ -58,6 +58,9 @@ _STORED_EDGES = (
 
 MAX_ROWS = 10_000
 """Resources, and edges, of a catalog that SQLite compares and changes in one transaction."""
+
+MAX_BYTES = 8 * 2**20
+"""Bytes of a catalog that SQLite compares and changes in one transaction."""
 
 MAX_CHANGES = 5_000
 """Resources, and edges, that SQLite adds, changes and removes in one transaction."""
@@ -71,11 +74,7 @@ _MANY_ROWS = (
     .limit(1),
 )
 
-_REMOVE_EDGE = delete(edges).where(
-    (edges.c.source_id == bindparam("source"))
-    & (edges.c.target_id == bindparam("target"))
-    & (edges.c.relationship == bindparam("relationship_number"))
-)
+_REMOVED_EDGES = BulkDelete(edges.c.source_id, edges.c.target_id, edges.c.relationship)
 
 _CHANGED_CATALOGS = BulkUpdate([catalogs.c.node_id], [column for column in catalogs.c if column.name != "node_id"])
 
@@ -124,10 +123,10 @@ class CatalogChange:
         shared.need_names(command.environment, command.producer)
         # Nearly all catalogs are unchanged: then not a single resource is read.
         if self.hash != node.catalog_hash:
+            if written_edges is None and connection.dialect.name == "sqlite" and _is_large(connection, node.id, command):
+                raise CatalogTooLarge
             self.edges_hash = written_edges or edges_hash(command)
             if written_edges is None:
-                if connection.dialect.name == "sqlite" and _is_large(connection, node.id, command):
-                    raise CatalogTooLarge
                 self._compare_resources(connection, shared)
                 _check_changes(connection, len(self.changed) + len(self.changed_parameters) + len(self.removed))
 
@@ -197,17 +196,16 @@ class CatalogChange:
         if self.node.edges_hash is not None:
             rows = connection.execute(_STORED_EDGES, {"node": self.node.id}).all()
             stored = {(source, target, kind) for source, target, kind in rows}
-        removed = [{"source": source, "target": target, "relationship_number": kind} for source, target, kind in sorted(stored - wanted)]
+        removed = sorted(stored - wanted)
         added = [{"source_id": source, "target_id": target, "relationship": kind} for source, target, kind in sorted(wanted - stored)]
         _check_changes(connection, len(removed) + len(added))
-        if removed:
-            connection.execute(_REMOVE_EDGE, removed)
+        _REMOVED_EDGES.delete(connection, removed)
         NEW_EDGES.insert(connection, added)
 
 
 def _is_large(connection: Connection, node: int, command: ReplaceCatalog) -> bool:
-    """Return whether a catalog, or the one that it replaces, has more than MAX_ROWS resources or edges."""
-    if max(len(command.resources), len(command.edges)) > MAX_ROWS:
+    """Return whether a catalog has more than MAX_BYTES, or it or the one that it replaces more than MAX_ROWS resources or edges."""
+    if command.size > MAX_BYTES or max(len(command.resources), len(command.edges)) > MAX_ROWS:
         return True
     return any(connection.scalar(statement, {"node": node}) for statement in _MANY_ROWS)
 
@@ -223,8 +221,7 @@ def write_catalogs(connection: Connection, changes: Sequence[CatalogChange], sha
     if new := [row for change, row in rows if change.node.catalog_hash is None]:
         connection.execute(insert(catalogs), new)
     _CHANGED_CATALOGS.update(connection, [row for change, row in rows if change.node.catalog_hash is not None])
-    if removed := [{"resource": id} for change in changes for id in change.removed]:
-        connection.execute(REMOVE_RESOURCE, removed)
+    REMOVED_RESOURCES.delete(connection, [(id,) for change in changes for id in change.removed])
     for change in changes:
         changed, added = change.changed_rows(shared)
         _CHANGED_RESOURCES.update(connection, changed)

@@ -7,18 +7,22 @@ query sees. The last one gives this node the certname and all else that is store
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
 
-from ..commands.commands import ReplaceCatalog, ResourceName
+from ..commands.commands import PayloadRejected, ReplaceCatalog, ResourceEntry, ResourceName
 from ..commands.hashes import resource_hash
 from ..database.tables import NO_CERTNAME, metadata, nodes, resources
-from .catalogs import NEW_EDGES, NEW_RESOURCES, RELATIONSHIP_NUMBERS, REMOVE_RESOURCE, resource_values
+from ..jsontext import dump_json
+from .catalogs import NEW_EDGES, NEW_RESOURCES, RELATIONSHIP_NUMBERS, REMOVED_RESOURCES, resource_values
 from .shared_rows import NameIds, SharedRows
 
 SLICE = 2_500
 """Resources, or edges, that are written or removed in one transaction."""
+
+SLICE_BYTES = 8 * 2**20
+"""Bytes of the parameters and tags of the resources that are written in one transaction; also the most that one resource may have."""
 
 _HIDDEN = select(nodes.c.id).where(nodes.c.certname == NO_CERTNAME)
 
@@ -38,11 +42,6 @@ _MOVED = [table for table in metadata.sorted_tables if "node_id" in table.c and 
 _STATE = [column for column in nodes.c if column not in (nodes.c.id, nodes.c.certname)]
 
 
-def check_names(command: ReplaceCatalog) -> None:
-    """Raise PayloadRejected where the name of a resource is too long, before anything is written."""
-    NEW_RESOURCES.check_keys({"type": [entry.type for entry in command.resources], "title": [entry.title for entry in command.resources]})
-
-
 def write_in_slices(
     command: ReplaceCatalog, names: NameIds, replace: Callable[[Connection, int], None]
 ) -> Generator[None, Connection, None]:
@@ -51,15 +50,18 @@ def write_in_slices(
 
     Args:
         replace: Replaces the node's stored data by a hidden node, if the command is not older.
+    Raises:
+        PayloadRejected: A resource is too large, or its name too long; nothing has been written.
     """
+    NEW_RESOURCES.check_keys({"type": [entry.type for entry in command.resources], "title": [entry.title for entry in command.resources]})
+    slices = list(_slices(command.resources))
     connection = yield
     while _remove_slice(connection):  # of an attempt that did not come to its end
         connection = yield
     node = connection.execute(insert(nodes).values(certname=NO_CERTNAME, expires_facts=False)).inserted_primary_key
     assert node is not None
     ids: dict[ResourceName, int] = {}
-    for start in range(0, len(command.resources), SLICE):
-        entries = command.resources[start : start + SLICE]
+    for entries in slices:
         hashes = [resource_hash(entry.type, entry.title, entry.parameters, entry.sealed) for entry in entries]
         shared = SharedRows(names, parameters=dict(zip(hashes, entries, strict=True)))
         shared.resolve(connection)
@@ -89,6 +91,22 @@ def write_in_slices(
         connection = yield
 
 
+def _slices(resources: Sequence[ResourceEntry]) -> Iterator[Sequence[ResourceEntry]]:
+    """Yield the resources of one transaction after the other."""
+    start, size = 0, 0
+    for end, entry in enumerate(resources):
+        length = len(dump_json([entry.parameters, entry.sealed, entry.tags]))
+        if length > SLICE_BYTES:
+            message = f"the resource {entry.type}[{entry.title}] has {length} bytes of parameters and tags"
+            raise PayloadRejected(f"{message}; at most {SLICE_BYTES} are allowed")
+        size += length
+        if end > start and (size > SLICE_BYTES or end - start == SLICE):
+            yield resources[start:end]
+            start, size = end, length
+    if len(resources) > start:
+        yield resources[start:]
+
+
 def take_place(connection: Connection, node: int, certname: str, hidden: int) -> None:
     """Give a hidden node the certname and all that is stored of a node but its resources; that one is hidden then."""
     for table in _MOVED:
@@ -106,8 +124,7 @@ def _remove_slice(connection: Connection) -> bool:
         return False
     if connection.execute(_REMOVE_EDGES, {"node": node, "slice": SLICE}).rowcount < SLICE:
         some = connection.scalars(_SOME, {"node": node}).all()
-        if some:
-            connection.execute(REMOVE_RESOURCE, [{"resource": id} for id in some])
+        REMOVED_RESOURCES.delete(connection, [(id,) for id in some])
         if len(some) < SLICE:
             connection.execute(delete(nodes).where(nodes.c.id == node))
     return True

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
+
+import orjson
 
 from ..commands.commands import Json, PayloadRejected
 
@@ -44,7 +45,7 @@ class PathRoom:
 @lru_cache(4096)
 def _quoted(key: str) -> str:
     """Return a key as JSON. All nodes have the same ones."""
-    return json.dumps(key, ensure_ascii=False)
+    return orjson.dumps(key).decode()
 
 
 def leaves(name: str, value: Json, room: PathRoom | None = None) -> Iterator[Leaf]:

@@ -7,7 +7,7 @@ run at the same time one may wait for rows of the other, but never both. The row
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Column, Connection, Table
@@ -89,15 +89,17 @@ class SharedRows:
     def resolve(self, connection: Connection) -> None:
         """Find the ids of all needed rows, and insert missing ones; raise Unresolved."""
         for table, ids in ((_ENVIRONMENTS, self.environments), (_PRODUCERS, self.producers)):
-            found = _resolve(connection, table, {(name,): {"name": name} for name, id in ids.items() if not id})
+            found = _resolve(connection, table, [(name,) for name, id in ids.items() if not id], lambda key: {"name": key[0]})
             ids.update({name: id for (name,), id in found.items()})
-        sets: dict[_Key, Mapping[str, object]] = {
-            (key,): {"hash": key, "parameters": entry.parameters, "sealed": entry.sealed} for key, entry in self.parameters.items()
-        }
-        self.parameter_ids.update({key: id for (key,), id in _resolve(connection, _PARAMETER_SETS, sets).items()})
-        rows: dict[_Key, Mapping[str, object]] = {key: {"name": key[0], "version": key[1], "provider": key[2]} for key in self.packages}
-        self.package_ids.update(_resolve(connection, _PACKAGES, rows))
-        _resolve(connection, _PATHS, {(leaf.name, leaf.pointer, leaf.type): _path_row(leaf) for leaf in self.leaves})
+        found = _resolve(connection, _PARAMETER_SETS, [(key,) for key in self.parameters], self._parameter_row)
+        self.parameter_ids.update({key: id for (key,), id in found.items()})
+        self.package_ids.update(_resolve(connection, _PACKAGES, self.packages, _package_row))
+        paths: dict[_Key, Leaf] = {leaf[:3]: leaf for leaf in self.leaves}
+        _resolve(connection, _PATHS, paths, lambda key: _path_row(paths[key]))
+
+    def _parameter_row(self, key: _Key) -> dict[str, object]:
+        entry = self.parameters[key[0]]
+        return {"hash": key[0], "parameters": entry.parameters, "sealed": entry.sealed}
 
     def environment_id(self, name: str | None) -> int | None:
         """Return the id of an environment; None where there is none."""
@@ -122,6 +124,10 @@ class Unresolved(Exception):
             self._table.new.insert(connection, self._rows[start : start + MAX_NEW])
 
 
+def _package_row(key: _Key) -> dict[str, object]:
+    return {"name": key[0], "version": key[1], "provider": key[2]}
+
+
 def _path_row(leaf: Leaf) -> dict[str, object]:
     return {
         "path": JsonText(leaf.path),
@@ -132,18 +138,20 @@ def _path_row(leaf: Leaf) -> dict[str, object]:
     }
 
 
-def _resolve(connection: Connection, table: _SharedTable, rows: Mapping[_Key, Mapping[str, object]]) -> dict[_Key, int]:
-    if not rows:
+def _resolve(
+    connection: Connection, table: _SharedTable, keys: Collection[_Key], row: Callable[[_Key], Mapping[str, object]]
+) -> dict[_Key, int]:
+    if not keys:
         return {}
     # The same order in every batch, which rules out deadlocks.
-    keys = sorted(rows)
-    ids = table.lookup.find(connection, keys)
-    missing = [key for key in keys if key not in ids]
+    wanted = sorted(keys)
+    ids = table.lookup.find(connection, wanted)
+    missing = [key for key in wanted if key not in ids]
     if connection.dialect.name == "sqlite" and len(missing) > MAX_NEW:
-        raise Unresolved(table, [rows[key] for key in missing])
+        raise Unresolved(table, [row(key) for key in missing])
     if missing:
-        table.new.insert(connection, [rows[key] for key in missing])
+        table.new.insert(connection, [row(key) for key in missing])
         ids.update(table.lookup.find(connection, missing))
-    if len(ids) < len(keys):
+    if len(ids) < len(wanted):
         raise StartAgain  # somebody has just deleted one of them as unused
     return ids

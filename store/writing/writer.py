@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from ..commands.commands import DatabaseUnavailable, ReceivedCommand, ReplaceCatalog, Unfinished
+from ..commands.commands import DatabaseUnavailable, ReceivedCommand, ReplaceCatalog, ReplaceFacts, Unfinished
 from ..database.engine import Database, StatementTimeout
 from .catalogs import CatalogChange, CatalogTooLarge, edges_hash, write_catalogs
-from .facts import FactsChange, write_facts
-from .large_catalogs import check_names, take_place, write_in_slices
+from .facts import MANY_FACTS, FactsAndPackages, FactsChange, NewFacts, write_facts
+from .large_catalogs import take_place, write_in_slices
 from .nodes import StartAgain, lock_nodes, write_inputs, write_nodes
 from .reports import NewReports
 from .shared_rows import NameIds, SharedRows, Unresolved
@@ -31,6 +32,14 @@ class _LargeCommand:
     slices: Generator[None, Connection, None]
     is_whole: bool = True
     """True: the last slice completes the command; otherwise it starts again, with the missing rows in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What is made of commands before the transaction: many facts, by the ids of their commands, and the reports."""
+
+    facts: Mapping[int, NewFacts]
+    reports: NewReports
 
 
 class DatabaseWriter:
@@ -54,18 +63,25 @@ class DatabaseWriter:
         if self._large is not None and list(commands) == [self._large.received]:
             await self._continue(self._large)
             return
+        prepared = await asyncio.to_thread(_prepare, commands)
+        keep_packages = False
         for _ in range(_ATTEMPTS):
             try:
-                shared = await self._database.write(lambda connection: self._carry_out(connection, commands))
+                work = partial(self._carry_out, commands=commands, prepared=prepared, keep_packages=keep_packages)
+                shared = await self._database.write(work)
             except StartAgain:
                 continue
+            except FactsAndPackages:
+                if len(commands) > 1:
+                    raise Unfinished from None
+                keep_packages = True
             except (CatalogTooLarge, Unresolved) as err:
                 if self._large is None and len(commands) == 1:
                     if isinstance(err, Unresolved):
                         self._large = _LargeCommand(commands[0], err.write_in_slices(), is_whole=False)
+                        next(self._large.slices)
                     else:
                         self._large = await asyncio.to_thread(self._begin, commands[0])
-                    next(self._large.slices)
                 raise Unfinished from None
             except StatementTimeout as err:
                 # Seldom the fault of a command: a disk or a server that is slow for a while.
@@ -76,23 +92,25 @@ class DatabaseWriter:
                 self._names.forget()  # an environment or a producer has been deleted as unused
             else:
                 self._names.keep(shared)
+                if keep_packages:
+                    raise Unfinished
                 return
         raise DatabaseUnavailable("others kept changing the same rows")
 
     def _begin(self, received: ReceivedCommand) -> _LargeCommand:
-        """Return a command before anything is written."""
+        """Return a command before anything is written; raise PayloadRejected."""
         command = received.command
         assert isinstance(command, ReplaceCatalog)
-        check_names(command)
         digest = edges_hash(command)
 
         def replace(connection: Connection, hidden: int) -> None:
             (state,) = lock_nodes(connection, [received])
             if state.catalog is not None:
                 take_place(connection, state.id, state.certname, hidden)
-            self._carry_out(connection, [received], digest)
+            self._carry_out(connection, [received], _Prepared({}, NewReports([])), written_edges=digest)
 
         slices = write_in_slices(command, self._names, replace)
+        next(slices)
         return _LargeCommand(received, slices)
 
     async def _continue(self, large: _LargeCommand) -> None:
@@ -115,22 +133,44 @@ class DatabaseWriter:
         if has_more or not large.is_whole:
             raise Unfinished
 
-    def _carry_out(self, connection: Connection, commands: Sequence[ReceivedCommand], written_edges: str | None = None) -> SharedRows:
+    def _carry_out(
+        self,
+        connection: Connection,
+        commands: Sequence[ReceivedCommand],
+        prepared: _Prepared,
+        *,
+        written_edges: str | None = None,
+        keep_packages: bool = False,
+    ) -> SharedRows:
         shared = SharedRows(self._names)
         states = lock_nodes(connection, commands)
-        facts = [FactsChange(connection, node, shared) for node in states if node.facts]
+        facts = [
+            FactsChange(connection, node, shared, prepared.facts.get(id(node.facts[0])), keep_packages=keep_packages)
+            for node in states
+            if node.facts
+        ]
         # Only compared here: all shared rows must be known before the first row that refers to them is written.
         catalogs = [CatalogChange(connection, node, shared, written_edges) for node in states if node.catalog]
-        reports = NewReports(connection, states, shared)
+        prepared.reports.compare(connection, shared)
         # After the nodes are locked, and in a fixed order of tables and keys: no two batches can wait for each other.
         shared.resolve(connection)
         write_facts(connection, facts, shared)
         write_catalogs(connection, catalogs, shared)
         write_inputs(connection, states)
-        reports.write(connection, shared)
+        prepared.reports.write(connection, states, shared)
         # Last, since reports may have changed which one is the latest.
         write_nodes(connection, states)
         return shared
+
+
+def _prepare(commands: Sequence[ReceivedCommand]) -> _Prepared:
+    facts: dict[int, NewFacts] = {}
+    for received in commands:
+        command = received.command
+        if isinstance(command, ReplaceFacts) and len(command.values) > MANY_FACTS:
+            facts[id(command)] = NewFacts(command)
+            facts[id(command)].prepare()
+    return _Prepared(facts, NewReports(commands))
 
 
 def _is_foreign_key(err: IntegrityError) -> bool:

@@ -83,6 +83,8 @@ def test_timestamps_are_written_as_ruby_does(format_: str, text: str) -> None:
 def test_a_time_outside_of_the_supported_years_names_them() -> None:
     with pytest.raises(EvaluationError, match="the year 10000 is out of range: Timestamps are supported from the year 1 to 9999"):
         Timestamp.parse("10000-01-01", "%Y-%m-%d")
+    with pytest.raises(EvaluationError, match="the year 0 is out of range: Timestamps are supported from the year 1 to 9999"):
+        Timestamp.parse("0000-01-01", "%Y-%m-%d")
     with pytest.raises(EvaluationError, match="the time 253402300800 is out of range: Timestamps are supported from the year 1 to 9999"):
         Timestamp(253402300800 * SECOND).format("%Y")
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import sys
 import zlib
+from collections.abc import Callable
 from urllib.parse import quote_plus
 
 import pytest
 
+from shared.data import plainjson
+from shared.errors import BadData
+from shared.models.facts import Facts
+from shared.models.report import Report
 from tests.support.raw_master import RawAnswer, RawClient
 from tests.support.wired_site import FORM, WiredSite
 
@@ -141,3 +147,39 @@ async def test_PRS_07_large_facts_are_compiled_stored_and_read_back_as_they_are(
     file = wired.settings.yamldir / "facts/agent1.yaml"
     file.write_bytes(b"--- [" + file.read_bytes())
     assert await wired.master.indirector.facts.find("agent1", environment="production") is None
+
+
+MANY_STATUSES = {f"File[{n}]": {"title": f"{n}", "resource": f"File[{n}]", "resource_type": "File", "events": []} for n in range(20_000)}
+MANY_FACTS = {"name": "agent1", "values": {f"fact {n}": {"value": n} for n in range(20_000)}}
+MADE: dict[str, Callable[[], object]] = {
+    "PRS-08, PRS-11: many facts": lambda: Facts.from_data(plainjson.loads_trusted(json.dumps(MANY_FACTS, indent=1).encode())),
+    "PRS-10: a large report": lambda: Report.from_data({"host": "agent1", "resource_statuses": MANY_STATUSES}),
+    "PRS-10: many logs": lambda: Report.from_data({"host": "agent1", "logs": [{"level": "notice", "message": "m"}] * 20_000}),
+    "PRS-10: many events": lambda: Report.from_data(
+        {"host": "agent1", "resource_statuses": {"A[1]": {"title": "1", "resource": "A[1]", "resource_type": "A", "events": [{}] * 20_000}}}
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MADE)
+def test_PRS_08_10_11_large_facts_and_reports_are_made_in_many_steps_between_which_the_loop_goes_on(what: str) -> None:
+    steps = 0
+
+    def count(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    sys.setprofile(count)  # each call between Python and a library; a library holds all threads until it returns
+    try:
+        MADE[what]()
+    finally:
+        sys.setprofile(None)
+    assert steps > 20_000
+
+
+def test_PRS_10_a_report_of_many_faults_names_the_first_one_and_looks_for_no_other() -> None:
+    with pytest.raises(BadData, match=r"Not a Report: Field required at 'logs\.0\.level'"):
+        Report.from_data({"host": "agent1", "logs": [{}] * 100_000})
+    with pytest.raises(BadData, match=r"Not a Report: .* at 'resource_statuses\.A\[1\]\.events\.1\.status'"):
+        status = {"title": "1", "resource": "A[1]", "resource_type": "A", "events": [{}, {"status": 1}, {"status": 2}]}
+        Report.from_data({"host": "agent1", "resource_statuses": {"A[1]": status}})

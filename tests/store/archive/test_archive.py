@@ -107,7 +107,7 @@ async def test_the_commands_of_an_archive_are_those_that_stored_the_data() -> No
 
 def comparable(command: Any) -> dict[str, Any]:
     """Return the fields of a command without what PuppetDB does not keep: the order of lists, and corrective_change."""
-    fields = {name: getattr(command, name) for name in command.__dataclass_fields__ if name != "corrective_change"}
+    fields = {name: getattr(command, name) for name in command.__dataclass_fields__ if name not in ("corrective_change", "size")}
     for name in ("resources", "edges"):
         if name in fields:
             fields[name] = sorted(map(repr, fields[name]))

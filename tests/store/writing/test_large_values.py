@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
-from sqlalchemy import Text, select, text
+from sqlalchemy import Engine, Text, event, select, text
 
-from store.commands.commands import MAX_KEY, Command, Json, PayloadRejected
-from store.database.columns import JsonColumn
+from store.commands.commands import MAX_KEY, Command, Json, PayloadRejected, Unfinished
+from store.commands.hashes import factset_hash
+from store.commands.payloads import MAX_BYTES, MAX_FACTS, MAX_PACKAGES, VERSIONS, parse_payload
+from store.commands.report_payloads import MAX_EVENTS
+from store.database.columns import JsonColumn, json_text
 from store.database.engine import Database
-from store.database.tables import facts, metadata
+from store.database.tables import facts, factsets, metadata, node_packages
+from store.writing.facts import MAX_TOGETHER
+from store.writing.large_catalogs import SLICE_BYTES
 from store.writing.leaves import MAX_PATHS, leaves
+from store.writing.shared_rows import MAX_NEW
 from store.writing.writer import DatabaseWriter
-from tests.support.store_commands import catalog_command, facts_command, received, report_command
+from tests.support.store_commands import catalog_command, facts_command, inputs_command, received, report_command
 
 LARGE = "a" * 15_000_000
 LONG = "é" * (MAX_KEY + 1)
@@ -34,6 +41,113 @@ def test_PDB_12_a_table_that_sqlite_orders_by_its_key_has_no_texts() -> None:
     for table in metadata.tables.values():
         if not table.dialect_options["sqlite"]["with_rowid"]:
             assert not [column.name for column in table.columns if isinstance(column.type, Text | JsonColumn)], table.name
+
+
+def many_facts(at: int, letter: str, packages: str) -> Command:
+    inventory = tuple((f"package-{number:05}", packages, "apt") for number in range(MAX_PACKAGES))
+    return facts_command(at, {f"{letter}{number}": letter * 1200 for number in range(MAX_FACTS)}, packages=inventory)
+
+
+def many_events(at: int) -> Command:
+    report = report_command(at, *map(str, range(MAX_EVENTS)))
+    return replace(report, events=[replace(event, new_value={"n": ["n" * 150]}, old_value="o" * 150) for event in report.events])
+
+
+def large_catalog(at: int, content: Json, titles: int) -> Command:
+    catalog = catalog_command(at, {str(number): {"content": content, "number": number} for number in range(titles)})
+    return replace(catalog, size=titles * len(json_text(content)))
+
+
+HOLDING: dict[str, Sequence[Command]] = {
+    "facts and packages": (many_facts(1, "a", "1"), many_facts(2, "b", "2")),
+    "facts": (facts_command(1, {f"f{number}": "a" * 1500 for number in range(MAX_FACTS)}),),
+    "events": (many_events(1),),
+    "large resources": (large_catalog(1, "x" * (SLICE_BYTES - 100), 4), large_catalog(2, [[]] * (SLICE_BYTES // 4), 4)),
+    "a catalog of 120 MB": (large_catalog(1, ["x" * 40_000], 3000),),
+    "catalog inputs": (inputs_command(1, *(f"{number:060}" for number in range(MAX_BYTES["replace catalog inputs"] // 70))),),
+}
+
+
+MOST_ROWS, MOST_BYTES = 70_000, 40 * 2**20
+"""Rows and bytes that one transaction may change: less than a second's, for which all other commands wait."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", HOLDING)
+async def test_PDB_12_no_transaction_changes_more_than_can_be_written_in_a_second(database: Database, what: str) -> None:
+    if database.dialect != "sqlite":
+        pytest.skip("PostgreSQL has several writers")
+    rows, sizes = [0], [0]
+
+    def begin(_: object) -> None:
+        rows.append(0)
+        sizes.append(0)
+
+    def count(_connection: object, cursor: object, statement: str, parameters: Sequence[object], *_: object) -> None:
+        rows[-1] += max(getattr(cursor, "rowcount", 0), 0)
+        if statement.startswith("INSERT"):
+            sizes[-1] += len(str(parameters))
+
+    event.listen(Engine, "begin", begin)
+    event.listen(Engine, "after_cursor_execute", count)
+    writer = DatabaseWriter(database)
+    try:
+        for command in HOLDING[what]:
+            batch, is_done = received(command), False
+            while not is_done:
+                try:
+                    await writer.write(batch)
+                    is_done = True
+                except Unfinished:
+                    pass
+    finally:
+        event.remove(Engine, "begin", begin)
+        event.remove(Engine, "after_cursor_execute", count)
+    assert max(rows) < MOST_ROWS and max(sizes) < MOST_BYTES
+
+
+async def test_PDB_12_a_resource_that_is_too_large_is_named_and_nothing_is_stored(database: Database) -> None:
+    catalog = large_catalog(1, "x" * SLICE_BYTES, 1)
+    writer = DatabaseWriter(database)
+    if database.dialect == "sqlite":
+        with pytest.raises(
+            PayloadRejected, match=r"the resource File\[0\] has 8388653 bytes of parameters and tags; at most 8388608 are allowed"
+        ):
+            await writer.write(received(catalog))
+        async with database.reading() as connection:
+            assert (await connection.execute(text("SELECT certname FROM nodes"))).all() == []
+
+
+@pytest.mark.parametrize("command", MAX_BYTES)
+def test_PDB_12_a_payload_that_is_too_large_for_a_transaction_names_the_limit(command: str) -> None:
+    with pytest.raises(PayloadRejected, match=f"at most {MAX_BYTES[command]} are allowed for '{command}'"):
+        parse_payload(command, max(VERSIONS[command]), b" " * (MAX_BYTES[command] + 1), 0)
+
+
+async def test_PDB_12_many_facts_are_written_before_many_packages_and_each_state_has_its_hash(database: Database) -> None:
+    if database.dialect != "sqlite":
+        pytest.skip("PostgreSQL writes both at once")
+    old = facts_command(1, {"a": 1}, packages=(("nginx", "1", "apt"),))
+    new = facts_command(
+        2, {f"f{number}": 1 for number in range(MAX_NEW)}, packages=tuple((f"p{n:05}", "1", "apt") for n in range(MAX_TOGETHER))
+    )
+    writer = DatabaseWriter(database)
+    states: list[tuple[str, int, int]] = []
+    command, is_done = old, False
+    while not is_done:
+        try:
+            await writer.write(received(command))
+        except Unfinished:
+            pass
+        else:
+            command, is_done = new, command == new
+        async with database.reading() as connection:
+            digest = await connection.scalar(select(factsets.c.hash))
+            counts = [len((await connection.execute(select(column))).all()) for column in (facts.c.name, node_packages.c.package_id)]
+            states.append((digest, *counts))
+    shapes = [(old.values, old.packages), (new.values, old.packages), (new.values, new.packages)]
+    expected = [(factset_hash(old.certname, old.environment, values, packages), len(values), len(packages)) for values, packages in shapes]
+    assert list(dict.fromkeys(states)) == expected
 
 
 COMMANDS: dict[str, Command] = {
