@@ -389,7 +389,7 @@ module Puppet
       def self.compiled(text, file)
         erb = ERB_MADE.call(text)
         erb.filename = file || '(erb)'
-        found = Class.new(self)
+        found = Class.new(self) { define_method(:file) { file } }
         begin
           erb.def_method(self, 'result', erb.filename) # as Puppet's, for __method__; a method that it defines is one of all templates
           found.define_method(:result, instance_method(:result))

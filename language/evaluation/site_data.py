@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shared.errors import EvaluationError
+from shared.errors import EvaluationError, PuppetError
 
 from ..errors.locations import FINAL
 from ..types.notation.parse import parse_type
@@ -88,7 +88,7 @@ class ScopeDataContext:
 
 
 def _reason_unset(compilation: Compilation, scope: Scope, name: str) -> str:
-    """Return why a variable of a class is not set: the class does not exist, or is not evaluated; '' for any other variable."""
+    """Return why a variable of a class is not set: it does not exist, cannot be loaded, or is not evaluated; '' for any other variable."""
     class_name = name.removeprefix("::").rpartition("::")[0]
     if not class_name:
         return ""
@@ -97,5 +97,8 @@ def _reason_unset(compilation: Compilation, scope: Scope, name: str) -> str:
         source = class_scope.source
         if class_scope is not scope or source is None or all(parameter.name in class_scope.vars for parameter in source.parameters):
             return ""
-    exists = compilation.definitions.has_class(class_name)
+    try:
+        exists = compilation.definitions.has_class(class_name)
+    except PuppetError as error:
+        return str(error)
     return f"class {class_name} {'has not been evaluated' if exists else 'could not be found'}"

@@ -340,7 +340,7 @@ def judged(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> tuple[str, lis
         same = errors[0] == errors[1]
         return ("same error", [errors[0]]) if same else ("differ", [f"wanted {errors[0]}, got {errors[1]}"])
     found = differences(theirs, ours)
-    heard = [[[level, said(text)] for level, text in each["logs"] if level != "debug"] for each in (theirs, ours)]
+    heard = [[[level, said(text)] for level, text in each["logs"] if level not in ("debug", "info")] for each in (theirs, ours)]
     if heard[0] != heard[1]:
         missing, more = ([each for each in one if each not in other] for one, other in (heard, reversed(heard)))
         found.append(f"logs: missing {missing[:2]}, too many {more[:2]}" if missing or more else "logs: another order")

@@ -128,7 +128,7 @@ def _bind_parameters(compilation: Compilation, scope: Scope, definition: Definit
             known_values[name] = value
         if not (are_allowed and name in definition.by_name):
             _refuse_name(definition, name)
-        if value is not None and name != "name":
+        if name != "name" and (value is not None or name in METAPARAMETERS):
             variables[name] = value
     arguments = {name: value for name, value in known_values.items() if name in definition.by_name}
     for name, value in evaluate_defaults(scope, definition.parameters, arguments, resource.ref):
@@ -193,8 +193,7 @@ def _bind_by_plan(compilation: Compilation, scope: Scope, definition: Definition
                 return False
             given[name] = variables[name] = value
         elif name in METAPARAMETERS:
-            if value is not None:
-                variables[name] = value
+            variables[name] = value
         elif name != "name":
             return False
     if not given.keys() >= plan.required:
