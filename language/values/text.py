@@ -102,10 +102,12 @@ def program(value: Value) -> str:
         return "[" + ", ".join([program(item) for item in value]) + "]"
     if value.__class__ is dict:
         return "{" + ", ".join([f"{program(key)} => {program(item)}" for key, item in entries(value)]) + "}"
-    if value.__class__ in (Timespan, Timestamp):
+    if value.__class__ in (Timespan, Timestamp, SemVer, SemVerRange):
         return f"'{value}'"
-    if value.__class__ in (SemVer, SemVerRange, URI, Binary):
-        return f"{value.__class__.__name__}('{value}')"
+    if value.__class__ is URI:
+        return f"URI('{value}')"
+    if value.__class__ is Binary:
+        return "Instance of Binary"
     if value.__class__ is Deferred:
         attributes = {"name": value.name} | ({} if value.arguments is None else {"arguments": value.arguments})
         return f"Deferred({program(attributes)})"
