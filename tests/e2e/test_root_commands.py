@@ -80,6 +80,7 @@ COMMANDS = {
     "file find": (["file", "find", "sha256/00"], {1, 2}),
     "resource_type search": (["resource_type", "search", ".*"], {0, 1}),
     "status find": (["status", "find", "NODE"], {0, 1}),
+    "migrate check": (["migrate", "check", "--no-catalogs"], {0, 1}),
     "describe": (["describe", "file", "--short"], {0}),
     "completion": (["completion", "bash"], {0}),
 }
