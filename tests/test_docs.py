@@ -115,6 +115,7 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)$", page.read_text(), re.M)}
 
 
+@pytest.mark.slow
 def test_the_list_of_tests_is_made_of_their_marks() -> None:
     assert compatibility_page.PAGE.read_text() == compatibility_page.page(), "call make compatibility-page"
 

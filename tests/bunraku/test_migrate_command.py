@@ -173,6 +173,7 @@ def test_the_page_says_of_each_setting_what_becomes_of_it() -> None:
 # --- check, run, undo ---
 
 
+@pytest.mark.slow
 def test_a_check_names_what_is_wrong_and_changes_nothing(puppet: Puppet, old: Path) -> None:
     before = tree(old)
     said = migrate(puppet, old, "check", "--no-catalogs")
@@ -182,6 +183,7 @@ def test_a_check_names_what_is_wrong_and_changes_nothing(puppet: Puppet, old: Pa
     assert tree(old) == before and not puppet.root.exists()
 
 
+@pytest.mark.slow
 def test_a_migration_is_written_and_undone(puppet: Puppet, old: Path) -> None:
     with_ca(old)
     puppet.conf.mkdir(parents=True)
@@ -210,6 +212,7 @@ def test_a_migration_is_written_and_undone(puppet: Puppet, old: Path) -> None:
     assert "No migration is recorded" in migrate(puppet, old, "undo").err
 
 
+@pytest.mark.slow
 def test_nothing_is_copied_while_the_server_runs(puppet: Puppet, old: Path) -> None:
     with_ca(old)
     (old / "run").mkdir()

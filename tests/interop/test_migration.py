@@ -13,7 +13,11 @@ from tests.support.documentation import Shell, block
 from tests.support.ports import reserved_port
 from tests.support.processes import MasterProcess, OurAgent
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.slow,
+    pytest.mark.works_with("Servers of Puppet with this agent", "a site that moves from puppetserver 7.9.5 and 8.7 and back"),
+]
 
 NODES = 30
 PAGE = "docs/migrating.md"

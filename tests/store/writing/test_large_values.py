@@ -124,9 +124,8 @@ def test_PDB_12_a_payload_that_is_too_large_for_a_transaction_names_the_limit(co
         parse_payload(command, max(VERSIONS[command]), b" " * (MAX_BYTES[command] + 1), 0)
 
 
+@pytest.mark.slow
 async def test_PDB_12_many_facts_are_written_before_many_packages_and_each_state_has_its_hash(database: Database) -> None:
-    if database.dialect != "sqlite":
-        pytest.skip("PostgreSQL writes both at once")
     old = facts_command(1, {"a": 1}, packages=(("nginx", "1", "apt"),))
     new = facts_command(
         2, {f"f{number}": 1 for number in range(MAX_NEW)}, packages=tuple((f"p{n:05}", "1", "apt") for n in range(MAX_TOGETHER))
@@ -146,6 +145,8 @@ async def test_PDB_12_many_facts_are_written_before_many_packages_and_each_state
             counts = [len((await connection.execute(select(column))).all()) for column in (facts.c.name, node_packages.c.package_id)]
             states.append((digest, *counts))
     shapes = [(old.values, old.packages), (new.values, old.packages), (new.values, new.packages)]
+    if database.dialect != "sqlite":  # PostgreSQL writes both at once
+        del shapes[1]
     expected = [(factset_hash(old.certname, old.environment, values, packages), len(values), len(packages)) for values, packages in shapes]
     assert list(dict.fromkeys(states)) == expected
 
