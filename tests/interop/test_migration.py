@@ -54,12 +54,13 @@ def root() -> Iterator[Path]:
 def test_a_site_moves_and_moves_back(root: Path, installed: Installed) -> None:
     old, new = root / "old", root / "new"
     old.mkdir()
-    check, run, undo = (block(PAGE, "sh", name).body for name in ("check", "run", "undo"))
+    check, run, switch, undo = (block(PAGE, "sh", name).body for name in ("check", "run", "switch", "undo"))
     with reserved_port() as port:
         configured(installed, old, port, 1)
         (old / "puppetserver").symlink_to(old)  # where its package has conf.d
         process = MasterProcess(new, port=port)
-        shell = Shell(root / "shell", {"": [*process.options, "--from", str(old / "conf")]}, {}, {"systemctl": ""})
+        options = {"": process.options, "migrate": [*process.options, "--from", str(old / "conf")]}
+        shell = Shell(root / "shell", options, {}, {"systemctl": ""})
         with running(old, port, installed):
             for name in ("web1", "web2", "classified1"):
                 assert agent(root, port, name).test().code == 2
@@ -73,6 +74,7 @@ def test_a_site_moves_and_moves_back(root: Path, installed: Installed) -> None:
         assert not new.exists()
 
         shell.type(run)
+        assert "0 errors" in shell.type(switch)
         try:
             process.start()
             assert agent(root, port, "web1").test().code == 0

@@ -74,9 +74,8 @@ MOST_ROWS, MOST_BYTES = 70_000, 40 * 2**20
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", HOLDING)
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # PostgreSQL has several writers
 async def test_PDB_12_no_transaction_changes_more_than_can_be_written_in_a_second(database: Database, what: str) -> None:
-    if database.dialect != "sqlite":
-        pytest.skip("PostgreSQL has several writers")
     rows, sizes = [0], [0]
 
     def begin(_: object) -> None:
