@@ -16,7 +16,7 @@ module Bunraku
   # What this program can be asked.
   class RealPuppet
     def forget_blocks = nil
-    def new_libraries = []
+    def notes = {}
 
     # Reads the settings, as the server's account, and returns Puppet's version.
     def begin(options, uid, gid)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from bunraku.migration.real import RealPuppet
+from master.pools.jobs import CompileJob
 from tests.interop.puppetserver import PUPPETSERVER_7, PUPPETSERVERS, Installed, configured, running
 from tests.support.documentation import Shell, block
 from tests.support.ports import reserved_port
-from tests.support.processes import MasterProcess, OurAgent
+from tests.support.processes import MasterProcess, OurAgent, has_real_puppet
 
 pytestmark = [
     pytest.mark.interop,
@@ -89,3 +91,19 @@ def test_a_site_moves_and_moves_back(root: Path, installed: Installed) -> None:
         with running(old, port, installed):
             assert agent(root, port, "later").test().code == 0
             assert agent(root, port, "web2").test().code == 1
+
+
+@pytest.mark.smoke
+@pytest.mark.skipif(not has_real_puppet(), reason="Debian's puppet-agent is not installed")
+def test_the_installed_puppet_compiles_one_node_after_the_other(tmp_path: Path) -> None:
+    manifest = tmp_path / "code/environments/production/manifests/site.pp"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text("node bad { fail('no') }\nnode default { notify { \"${trusted['certname']} ${facts['os']}\": } }\n")
+    options = [word for name in ("conf", "var", "code") for word in (f"--{name}dir", str(tmp_path / name))]
+    with RealPuppet("/usr/bin/ruby", options, None, 120.0) as puppet:
+        assert puppet.version.startswith("7.23")
+        for name, answer in (("web1", "catalog"), ("bad", "error"), ("web2", "catalog")):
+            job = CompileJob(name, "production", facts={"os": "Debian"}, parameters={"os": "Debian"}, trusted={"certname": name})
+            found = puppet.compile(job)
+            assert list(found) == [answer]
+            assert (f"{name} Debian" in str(found)) == (answer == "catalog")
