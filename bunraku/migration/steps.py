@@ -90,15 +90,19 @@ def migrate(plan: MigrationPlan, now: datetime, say: Say) -> None:
     Journal(tuple(map(str, paths)), kept, *ca).save(target.confdir)
     for path in map(Path, kept):
         os.link(path, _kept(path))
-    write_atomic(conf, plan.conf.encode(), mode=PUBLIC_MODE, owner=owner_in(target.confdir))
+    account = account_of(target)
+    # It may hold passwords: nobody reads it who could not read the server's, but the master's account.
+    source = plan.server.confdir / "puppet.conf"
+    mode = PUBLIC_MODE & source.stat().st_mode if source.exists() else PUBLIC_MODE
+    write_atomic(conf, plan.conf.encode(), mode=mode, owner=account or owner_in(target.confdir))
     say(f"Wrote {conf}")
     for kind, files in (("configuration", plan.files), ("key and certificates", plan.identity), ("facts and nodes", plan.data)):
         for file in files:
-            _copy(file, account_of(target))
+            _copy(file, account)
         if files:
             say(f"Copied {kind}: {_listed(files)}")
     if plan.adopts_ca:
-        adoption = adopt(plan.server.settings.cadir, CaFiles.at(target.cadir), now=now, ssldir=SslDir.of(target), owner=account_of(target))
+        adoption = adopt(plan.server.settings.cadir, CaFiles.at(target.cadir), now=now, ssldir=SslDir.of(target), owner=account)
         say(f"Copied the CA to {target.cadir}: {len(adoption.signed)} certificates, {adoption.revoked} revoked")
 
 
@@ -114,7 +118,7 @@ def undo(target: MasterSettings, is_running: bool, now: datetime, say: Say) -> N
     journal = Journal.read(target.confdir)
     if is_running:
         raise Conflict("This master runs, so its CA may sign while it is copied", hint="Stop it first: systemctl stop puppet-master")
-    if journal.cadir and Path(journal.cadir).is_dir():
+    if journal.cadir and CaFiles.at(Path(journal.cadir)).cacert.exists():
         _give_back(Path(journal.cadir), Path(journal.source_ca), target, now)
         say(f"Copied the CA back to {journal.source_ca}; the folder as it was before is {_aside(Path(journal.source_ca), now)}")
         moved = Path(journal.cadir).rename(_aside(Path(journal.cadir), now))
@@ -166,7 +170,7 @@ def _copy(file: PlannedFile, account: tuple[int, int] | None) -> None:
     except BadData as err:
         raise BadData(f"{file.source} cannot be copied: {err.message}") from err
     make_directory(file.target.parent, inherit=True)
-    write_atomic(file.target, content, mode=file.mode, owner=account or owner_in(file.target.parent))
+    write_atomic(file.target, content, mode=file.mode & file.source.stat().st_mode, owner=account or owner_in(file.target.parent))
 
 
 def _listed(files: tuple[PlannedFile, ...]) -> str:

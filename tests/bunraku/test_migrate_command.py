@@ -188,6 +188,7 @@ def test_a_migration_is_written_and_undone(puppet: Puppet, old: Path) -> None:
     with_ca(old)
     puppet.conf.mkdir(parents=True)
     (puppet.conf / "puppet.conf").write_text("[main]\n")
+    (old / "puppet/puppet.conf").chmod(0o640)
     before, mine = tree(old), tree(puppet.root)
     assert migrate(puppet, old, "check", "--no-catalogs").code == 0
 
@@ -198,6 +199,7 @@ def test_a_migration_is_written_and_undone(puppet: Puppet, old: Path) -> None:
     assert written["conf/ssl/ca/ca_key.pem"] == before["puppetserver/ca/ca_key.pem"]
     assert written[f"conf/ssl/private_keys/{NAME}.pem"] == before[f"puppet/ssl/private_keys/{NAME}.pem"]
     assert (puppet.conf / f"ssl/private_keys/{NAME}.pem").stat().st_mode & 0o777 == 0o640
+    assert (puppet.conf / "puppet.conf").stat().st_mode & 0o777 == 0o640
     assert "vardir/server_data/facts/web1.example.com.json" in written
     assert "A migration was done here already" in migrate(puppet, old, "run").err
 
