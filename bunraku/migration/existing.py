@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,7 @@ from typing import Any
 from shared.data import hocon
 from shared.errors import BadData, ConfigError, NotFound
 from shared.filesystem.files import read_regular
+from shared.process.daemon import PidFile
 from shared.settings import MasterSettings, load
 from shared.settings.conf import Conf, ConfEntry, read
 
@@ -120,7 +120,7 @@ class ExistingServer:
     @property
     def running(self) -> str:
         """Return what shows that the server runs: its process, or that its port is in use; '' when it does not. Blocks, briefly."""
-        pid = self._pid()
+        pid = PidFile(self.rundir / "puppetserver.pid").running()
         if pid is not None:
             return f"process {pid}"
         host = str(self.conf_d.get("webserver.ssl-host", "0.0.0.0"))  # noqa: S104  # as the file has it
@@ -136,16 +136,6 @@ class ExistingServer:
         """Return the port of the server's web server."""
         port = self.conf_d.get("webserver.ssl-port", self.settings.masterport)
         return port if isinstance(port, int) else self.settings.masterport
-
-    def _pid(self) -> int | None:
-        try:
-            pid = int((self.rundir / "puppetserver.pid").read_text("ascii"))
-            os.kill(pid, 0)
-        except PermissionError:
-            return pid
-        except (OSError, ValueError):
-            return None
-        return pid
 
     @property
     def is_ca(self) -> bool:

@@ -218,7 +218,7 @@ def test_a_migration_is_written_and_undone(puppet: Puppet, old: Path) -> None:
 def test_nothing_is_copied_while_the_server_runs(puppet: Puppet, old: Path) -> None:
     with_ca(old)
     (old / "run").mkdir()
-    (old / "run/puppetserver.pid").write_text(f"{os.getpid()}\n")
+    (old / "run/puppetserver.pid").write_text(f"{os.getppid()}\n")
     said = migrate(puppet, old, "run")
     assert said.code == 1 and "The server runs" in said.err and "systemctl stop puppetserver" in said.err
     assert not puppet.root.exists()
