@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import lru_cache
+from functools import partial
 from typing import Any, NoReturn
 
 from shared.data import hocon, plainjson, plainyaml
@@ -16,9 +16,6 @@ from ..api import Context, function, legacy_function
 from ..catalog_context import CatalogContext
 from ..strings import ruby_text
 from .environment import module_path
-
-MAX_REMEMBERED = 1 << 20
-"""Characters of a file whose data are remembered."""
 
 
 def _refuse_constant(constant: str) -> NoReturn:
@@ -130,12 +127,6 @@ def _parse_with_default(parse: Callable[[str], Value], text: str, default: tuple
 # --- files --------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=16)
-def _parsed(parse: Callable[[str], Value], text: str) -> Value:
-    """Return the data of a file's text, which is parsed once for all catalogs."""
-    return parse(text)
-
-
 def _load_file(context: CatalogContext, name: str, arguments: tuple[Value, ...], parse: Callable[[str], Value]) -> Value:
     path, default = arguments[0], arguments[1] if len(arguments) > 1 else None
     if not isinstance(path, str):
@@ -156,8 +147,7 @@ def _load_file(context: CatalogContext, name: str, arguments: tuple[Value, ...],
         context.log("warning", f"Can't load '{path}' File does not exist!")
         return default
     try:
-        text = host.read_file(file).decode("utf-8", "surrogateescape")
-        data = _parsed(parse, text) if len(text) <= MAX_REMEMBERED else parse(text)
+        data = parse(host.read_file(file).decode("utf-8", "surrogateescape"))
     except EvaluationError as error:
         if default is None or default is False:
             raise EvaluationError(f"{file}: {error.message}", hint=error.hint) from error
@@ -171,14 +161,10 @@ def loadjson(context: CatalogContext, *arguments: Value) -> Value:
     return _load_file(context, "loadjson", arguments, from_json)
 
 
-def _from_yaml_with_aliases(text: str) -> Value:
-    return from_yaml(text, aliases=True)
-
-
 @legacy_function("loadyaml", -2)
 def loadyaml(context: CatalogContext, *arguments: Value) -> Value:
     """Return the data of a YAML file on the compiling host, or the default."""
-    return _load_file(context, "loadyaml", arguments, _from_yaml_with_aliases)
+    return _load_file(context, "loadyaml", arguments, partial(from_yaml, aliases=True))
 
 
 @legacy_function("load_module_metadata", -1)
