@@ -38,7 +38,8 @@ class RealPuppet:
 
     def compile(self, job: CompileJob) -> Mapping[str, Any]:
         """Return `catalog` or `error` of a node. Blocks; EvaluationError when the process takes too long or ends."""
-        answer: Mapping[str, Any] = self._ask("compile", message_of(job))
+        # A job's message has the facts once; Puppet's node has them among its parameters.
+        answer: Mapping[str, Any] = self._ask("compile", message_of(job) | {"parameters": job.parameters})
         return answer
 
     def _ask(self, what: str, *args: Any) -> Any:

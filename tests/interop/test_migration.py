@@ -98,7 +98,7 @@ def test_a_site_moves_and_moves_back(root: Path, installed: Installed) -> None:
 def test_the_installed_puppet_compiles_one_node_after_the_other(tmp_path: Path) -> None:
     manifest = tmp_path / "code/environments/production/manifests/site.pp"
     manifest.parent.mkdir(parents=True)
-    manifest.write_text("node bad { fail('no') }\nnode default { notify { \"${trusted['certname']} ${facts['os']}\": } }\n")
+    manifest.write_text("node bad { fail('no') }\nnode default { notify { \"${trusted['certname']} ${os} ${facts['os']}\": } }\n")
     options = [word for name in ("conf", "var", "code") for word in (f"--{name}dir", str(tmp_path / name))]
     with RealPuppet("/usr/bin/ruby", options, None, 120.0) as puppet:
         assert puppet.version.startswith("7.23")
@@ -106,4 +106,4 @@ def test_the_installed_puppet_compiles_one_node_after_the_other(tmp_path: Path) 
             job = CompileJob(name, "production", facts={"os": "Debian"}, parameters={"os": "Debian"}, trusted={"certname": name})
             found = puppet.compile(job)
             assert list(found) == [answer]
-            assert (f"{name} Debian" in str(found)) == (answer == "catalog")
+            assert (f"{name} Debian Debian" in str(found)) == (answer == "catalog")
