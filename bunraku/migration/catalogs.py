@@ -6,11 +6,12 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
 from environments.comparison.catalogs import CatalogComparison, NodeWords
-from environments.directories import Environments
+from environments.directories import Environment, Environments
 from environments.directory_environment import DirectoryEnvironment
 from environments.files.code_files import DiskFiles
 from environments.module_sources import ModuleSources
@@ -68,6 +69,11 @@ class Comparer:
         began = time.monotonic()
         sides = PreviewSide(f"Puppet {self.real.version}", ""), PreviewSide("this master", "")
         result = PreviewResult(*sides, environment="", time=utc_now().isoformat(timespec="seconds"))
+
+        @cache
+        def comparison(environment: str) -> CatalogComparison:
+            return _comparison(environments.read(environment))
+
         try:
             indirector = await asyncio.to_thread(bind, self.settings, environments, pool, None, client=client)
             nodes = {
@@ -85,7 +91,7 @@ class Comparer:
                 raise NotFound("There is no environment", hint="The setting is environmentpath.")
             listed = names or await next(iter(nodes.values())).all()
             for name in listed:
-                outcome = await self._outcome(pool, await _job(name, nodes), environments)
+                outcome = await self._outcome(pool, await _job(name, nodes), comparison)
                 result.add(name, outcome)
                 on_node(outcome["state"], len(listed))
         finally:
@@ -94,7 +100,9 @@ class Comparer:
         result.seconds = time.monotonic() - began
         return result
 
-    async def _outcome(self, pool: CompilePool, job: CompileJob | PuppetError, environments: Environments) -> dict[str, Any]:
+    async def _outcome(
+        self, pool: CompilePool, job: CompileJob | PuppetError, comparison: Callable[[str], CatalogComparison]
+    ) -> dict[str, Any]:
         """Return what `PreviewResult.add` takes of a node."""
         if isinstance(job, PuppetError):
             return _outcome("failed", errors=[_message(str(job), "old", job.hint)])
@@ -105,13 +113,7 @@ class Comparer:
             return _outcome("failed", errors=[error])
         if "error" in theirs:
             return _outcome("fixed", errors=[_message(theirs["error"], "fixed")])
-        environment = environments.read(job.environment)
-        host = DirectoryEnvironment(
-            environment.name, environment.root, DiskFiles(), modulepath=environment.modulepath, manifest=environment.manifest
-        )
-        sources = ModuleSources(host)
-        comparison = CatalogComparison((environment.root, environment.root), (sources, sources))
-        differences = comparison.differences(theirs["catalog"], ours, NodeWords.of(job.certname, job.facts))
+        differences = comparison(job.environment).differences(theirs["catalog"], ours, NodeWords.of(job.certname, job.facts))
         return _outcome("changed" if differences else "unchanged", changes=list(differences.values()))
 
     async def _ours(self, pool: CompilePool, job: CompileJob) -> Mapping[str, Any] | CompileError:
@@ -120,6 +122,15 @@ class Comparer:
         except CompileError as err:
             return err
         return catalog
+
+
+def _comparison(environment: Environment) -> CatalogComparison:
+    """Return the comparison of catalogs of an environment, whose files are the same for both programs."""
+    host = DirectoryEnvironment(
+        environment.name, environment.root, DiskFiles(), modulepath=environment.modulepath, manifest=environment.manifest
+    )
+    sources = ModuleSources(host)
+    return CatalogComparison((environment.root, environment.root), (sources, sources))
 
 
 async def _job(name: str, nodes: Mapping[str, PreviewNodes]) -> CompileJob | PuppetError:

@@ -124,12 +124,13 @@ class ExistingServer:
         if pid is not None:
             return f"process {pid}"
         host = str(self.conf_d.get("webserver.ssl-host", "0.0.0.0"))  # noqa: S104  # as the file has it
-        address = "127.0.0.1" if host in ("0.0.0.0", "::") else host, self.port  # noqa: S104
+        if host in ("0.0.0.0", "::"):  # noqa: S104
+            host = "127.0.0.1"
         try:
-            socket.create_connection(address, CONNECT).close()
+            socket.create_connection((host, self.port), CONNECT).close()
         except OSError:
             return ""
-        return f"something listens on {address[0]} port {address[1]}"
+        return f"something listens on {host} port {self.port}"
 
     @property
     def port(self) -> int:
