@@ -29,12 +29,12 @@ DIFFERENT, FAILED = 2, 4
 class MigrateOptions(JsonFaceOptions):
     """The command line of `puppet migrate`."""
 
-    from_: str = text("FOLDER", "where the server's puppet.conf is; by default that of this host's packages")
-    nodes: tuple[str, ...] = texts("NAME,…", "check: compile only these nodes, instead of all whose facts are stored")
+    from_: str = text("FOLDER", "the folder of the server's puppet.conf; by default that of this host's packages")
+    nodes: tuple[str, ...] = texts("NAME,…", "check: compile only these nodes; by default all nodes whose facts are stored")
     no_catalogs: bool = flag("check: compile no nodes")
     ruby: str = text("PROGRAM", "check: the ruby of the installed Puppet; by default that of its package")
-    html: str | None = maybe_text("FILE", "check: write the differences between the catalogs as a page, as puppet preview does")
-    force: bool = flag("run: also when the check finds errors")
+    html: str | None = maybe_text("FILE", "check: also write the differences as a page, as puppet preview does")
+    force: bool = flag("run: migrate even if the check finds errors")
 
 
 @CommandSpec(
@@ -42,15 +42,14 @@ class MigrateOptions(JsonFaceOptions):
     MigrateOptions,
     (MasterSettings,),
     actions={
-        "check": "say what will work, what differs and what has to be done; nothing is changed",
-        "run": "write puppet.conf and what it needs, and copy the CA; the server's own files stay",
-        "undo": "restore the files that were there before, and give the server the CA as it is now",
+        "check": "show what works, what differs and what to do; changes nothing",
+        "run": "write puppet.conf, copy its files and the CA; the server's own files are not changed",
+        "undo": "restore the files that run replaced, and copy the CA back to the server",
     },
     setting_docs={"--confdir FOLDER": "where this master's configuration goes, and likewise --vardir, --ssldir, --cadir"},
-    notes="""check compiles all nodes whose facts are stored with the installed Puppet as well as here, and compares the catalogs.
+    notes="""check compiles each node with the installed Puppet and with this program, and compares the two catalogs.
 
-    Exit codes: 0 done (check: no problem), 1 it could not be done (check: there are errors); check: 2 catalogs differ, 4 nodes cannot be
-    compiled that Puppet compiles, 6 both.""",
+    Exit codes: 0 done; 1 an error (check: it found errors); check: 2 catalogs differ, 4 some nodes compile only with Puppet, 6 both.""",
 ).main
 def main(options: MigrateOptions, flags: dict[str, Any]) -> int:
     target = load(MasterSettings, section="master", flags=flags, conf=Conf())
@@ -103,7 +102,7 @@ class MigrateCommand:
             if errors:
                 raise ConfigError(
                     f"The check finds {len(errors)} errors, the first: {errors[0].message}",
-                    hint="See puppet migrate check, or take --force.",
+                    hint="Run puppet migrate check to see all of them, or use --force.",
                 )
         migrate(plan, self.now, print)
         print("Next: puppet master --check; systemctl disable --now puppetserver; systemctl enable --now puppet-master")
