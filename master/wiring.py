@@ -31,6 +31,7 @@ from shared.errors import NotFound
 from shared.indirector import Indirector
 from shared.process.supervision import Supervisor
 from shared.settings import MasterSettings
+from shared.state.masters import SharedState
 from shared.wire.dialects import MODERN
 
 from .bindings import bind, code_commands, v4_catalogs
@@ -47,6 +48,7 @@ from .endpoints.store import StoreProxy
 from .observability.health import Health
 from .observability.longtasks import (
     DEPLOY,
+    HEAR_OTHER_MASTERS,
     RECORD_DEPENDENCIES,
     RECORD_ORIGINS,
     REFRESH_CRL,
@@ -182,19 +184,40 @@ async def running(settings: MasterSettings, supervisor: Supervisor | None = None
         metrics.count_decision(entry)
 
     with queued_refusals(trail, capacity=settings.log_queue) as refusals:
-        if settings.ca:
-            metrics.start_ca(audit.ACTIONS)
-            service = await asyncio.to_thread(open_ca, settings, report, supervisor)
-            async with service.running(), _serving(settings, service, metrics, refusals, supervisor) as master:
+        async with _shared_state(settings, supervisor) as state:
+            if settings.ca:
+                metrics.start_ca(audit.ACTIONS)
+                service = await asyncio.to_thread(open_ca, settings, report, supervisor)
+                async with service.running(), _serving(settings, service, state, metrics, refusals, supervisor) as master:
+                    yield master
+                return
+            async with _serving(settings, None, state, metrics, refusals, supervisor) as master:
                 yield master
-            return
-        async with _serving(settings, None, metrics, refusals, supervisor) as master:
-            yield master
+
+
+@asynccontextmanager
+async def _shared_state(settings: MasterSettings, supervisor: Supervisor) -> AsyncIterator[SharedState | None]:
+    """Open the state that this master shares with others, if the settings name one, and listen to their notices."""
+    state = await asyncio.to_thread(SharedState.at, settings.state)
+    if state is None:
+        yield None
+        return
+    supervisor.start(HEAR_OTHER_MASTERS, state.notices.keep_listening)
+    try:
+        yield state
+    finally:
+        await supervisor.stop(HEAR_OTHER_MASTERS)
+        await state.database.close()
 
 
 @asynccontextmanager
 async def _serving(
-    settings: MasterSettings, ca: CaService | None, metrics: Metrics, refusals: Refusals, supervisor: Supervisor
+    settings: MasterSettings,
+    ca: CaService | None,
+    state: SharedState | None,
+    metrics: Metrics,
+    refusals: Refusals,
+    supervisor: Supervisor,
 ) -> AsyncIterator[Master]:
     environments = Environments(environment_settings(settings))
     if settings.runs_store:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.awaited import closed_loops, started_processes, unawaited
 from tests.support.fakes import logging_kept
 
-pytest_plugins = ["tests.gate.plugin", "tests.support.guard"]
+pytest_plugins = ["tests.gate.plugin", "tests.support.guard", "tests.support.postgresql"]
 
 # How long an example takes says how busy the machine is, and nothing of the code. The gate asks the same questions each time, so that
 # it is red for a change and never for a new example; the full run asks new ones, and five times as many.

@@ -41,8 +41,8 @@ LAYERS = {
     "shared": (
         "client clock docstrings errors pattern_timeout regexp_syntax suggestions webtrust",
         "failpoints names pluginfiles programs regexps",
-        "data filesystem git",
-        "settings wire",
+        "data database filesystem git",
+        "settings state wire",
         "indirector process ruby",
         "models testing",
         "faces file_serving ral",

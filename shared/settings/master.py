@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from .base import load
 from .declarations import setting
-from .store import SERVING_DEFAULTS, StoreSettings
+from .store import SERVING_DEFAULTS, StatePlace, StoreSettings
 from .values import Autosign, Duration, Flag, Paths, Size, Words
 
 
@@ -25,6 +25,12 @@ class MasterSettings(StoreSettings):
     )
     auditlog: str = setting(
         "$logdir/audit.json", doc="The file in which each act of the CA and each refused request is a line; '' for none."
+    )
+    state: StatePlace = setting(
+        "files",
+        secret=True,
+        doc="Where the master keeps certificates, nodes, facts, reports, the filebucket and what it knows of runs and deployments: files, "
+        "or a database as postgresql://USER@HOST/DATABASE, which several masters share.",
     )
     pidfile: Path = setting("$rundir/master.pid", doc="The daemon's process number.")
     daemonize: Flag = setting(True, doc="Go to the background.")

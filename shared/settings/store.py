@@ -28,6 +28,17 @@ def store_kind(value: Any) -> str:
 StoreKind = Annotated[str, ValueReader(store_kind)]
 
 
+def state_place(value: Any) -> str:
+    """Return `files`, or the address of a PostgreSQL database; ValueError for anything else."""
+    text = str(value).strip()
+    if text != "files" and not re.fullmatch(r"postgresql://\S+", text):
+        raise ValueError(f"Invalid state '{text}'; write files, or postgresql://USER@HOST/DATABASE")
+    return text
+
+
+StatePlace = Annotated[str, ValueReader(state_place)]
+
+
 class StoreSettings(CommonSettings):
     """The settings of the store: where facts, catalogs and reports are stored for queries, access, and limits."""
 

@@ -20,11 +20,13 @@ from sqlalchemy import URL, Connection, Engine, event, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from shared.database.postgresql import DatabaseLimits, connect_arguments, is_ended_for_others, reason_of_absence, session_options
+
 from ..commands.commands import DatabaseUnavailable
 from .async_engine import AsyncConnection, AsyncEngine, create_async_engine
 from .functions import MatchBudget, register_functions
 from .schema import migrate_schema
-from .writers import DatabaseLimits, common_options, connect_arguments, parse_address, session_options, writer_engine
+from .writers import common_options, parse_address, writer_engine
 
 T = TypeVar("T")
 
@@ -47,13 +49,7 @@ _UNAVAILABLE_SQLITE = {
 }
 """Errors of the file or the disk, never of the statement."""
 
-_UNAVAILABLE_POSTGRESQL = ("08", "28", "3D", "40", "53", "55P03", "57P", "58", "25006", "XX00")
-"""Beginnings of states: connection, login, no such database, ended transaction, resources, lock, shutdown, system, standby, damage."""
-
 _STATEMENT_TIMEOUT = "57014"
-
-_ENDED_FOR_OTHERS = ("40001", "40P01")
-"""States of a transaction that PostgreSQL has ended, and that succeeds when it is repeated: of a conflict, of a deadlock."""
 
 
 class StatementTimeout(Exception):
@@ -128,7 +124,7 @@ class Database:
                         return work(connection)
                 except DBAPIError as err:
                     attempts -= 1
-                    if not attempts or getattr(err.orig, "sqlstate", None) not in _ENDED_FOR_OTHERS:
+                    if not attempts or not is_ended_for_others(err):
                         raise
 
     async def migrate(self) -> None:
@@ -163,13 +159,10 @@ def translated_errors() -> Iterator[None]:
             if code in _UNAVAILABLE_SQLITE:
                 raise DatabaseUnavailable(str(original)) from err
             raise
-        state = getattr(original, "sqlstate", None)
-        if state == _STATEMENT_TIMEOUT:
+        if getattr(original, "sqlstate", None) == _STATEMENT_TIMEOUT:
             raise StatementTimeout(str(original).partition("\n")[0]) from err
-        if err.connection_invalidated or (state is not None and state.startswith(_UNAVAILABLE_POSTGRESQL)):
-            raise DatabaseUnavailable(str(original).partition("\n")[0]) from err
-        if state is None and type(original).__name__ == "OperationalError":  # the server was not reached, or did not answer
-            raise DatabaseUnavailable(str(original).partition("\n")[0]) from err
+        if (reason := reason_of_absence(err)) is not None:
+            raise DatabaseUnavailable(reason) from err
         raise
 
 

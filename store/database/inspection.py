@@ -12,11 +12,13 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection, NullPool, create_engine, make_url, text
 
+from shared.database.postgresql import DatabaseLimits
+from shared.database.schema import NEWER, UnknownSchema
+
 from ..commands.commands import DatabaseUnavailable
 from .engine import Database, StatementTimeout, translated_errors
 from .moves import UNFINISHED
-from .schema import HALF_MOVED, HEAD, NEWER, UnknownSchema, can_be_upgraded, schema_version
-from .writers import DatabaseLimits
+from .schema import HALF_MOVED, SCHEMA
 
 _ADDRESS_HINT = "The setting is store: postgresql://USER@HOST/DATABASE. Does psql with that address answer, from this account?"
 
@@ -85,17 +87,17 @@ def server_problems(connection: Connection, name: str) -> Iterator[Problem]:
 
 def _schema_problems(connection: Connection, name: str) -> Iterator[Problem]:
     try:
-        version = schema_version(connection)
+        version = SCHEMA.version(connection)
     except UnknownSchema as err:
         yield Problem("error", f"{name}: {err}", "The setting is store.")
         return
-    if version in (None, HEAD):
+    if version in (None, SCHEMA.newest):
         return
     if version == UNFINISHED:
         yield Problem("error", f"{name}: {HALF_MOVED}", "The setting is store.")
         return
-    if can_be_upgraded(version or ""):
+    if SCHEMA.can_be_upgraded(version or ""):
         hint = "Back it up first ('puppet db export'): an older version of this program does not read it afterwards."
-        yield Problem("warning", f"{name}: the tables are of version {version}, and the next start brings them to {HEAD}", hint)
+        yield Problem("warning", f"{name}: the tables are of version {version}, and the next start brings them to {SCHEMA.newest}", hint)
     else:
-        yield Problem("error", f"{name}: {NEWER}", f"Its tables are of version {version}, this program's of {HEAD}.")
+        yield Problem("error", f"{name}: {NEWER}", f"Its tables are of version {version}, this program's of {SCHEMA.newest}.")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
+
+from shared.database.postgresql import DatabaseLimits, connect_arguments, session_options
 
 from ..commands.commands import DatabaseUnavailable
 from ..jsontext import load_stored
@@ -26,24 +27,6 @@ if TYPE_CHECKING:
 
 _IN_USE = 0x62756E72616B76
 """The number of PostgreSQL's advisory lock, which no other program uses."""
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseLimits:
-    """The limits on connections to a database, and on waiting for it. Times are in seconds."""
-
-    readers: int = 4
-    """Transactions that read at the same time."""
-    writers: int = 2
-    """Transactions that write at the same time; SQLite has one in any case."""
-    connect_timeout: float = 10
-    """For a new connection, and for one of `readers` to become free."""
-    lock_timeout: float = 20
-    """For a lock that another transaction holds."""
-    write_timeout: float = 120
-    """For one statement that writes, on PostgreSQL."""
-    attempts: int = 5
-    """The most attempts of a writing transaction that PostgreSQL ends because of a deadlock."""
 
 
 def parse_address(url: str) -> URL:
@@ -145,15 +128,6 @@ def _postgresql_engine(address: URL, limits: DatabaseLimits, *, exclusive: bool)
     return engine
 
 
-def session_options(limits: DatabaseLimits) -> dict[str, Any]:
-    """Return the settings of each session with PostgreSQL."""
-    return {
-        "timezone": "UTC",
-        "lock_timeout": int(limits.lock_timeout * 1000),
-        "idle_in_transaction_session_timeout": int(limits.write_timeout * 1000),
-    }
-
-
 def common_options(limits: DatabaseLimits) -> dict[str, Any]:
     """Return the options that all engines for PostgreSQL share."""
     return {
@@ -162,15 +136,4 @@ def common_options(limits: DatabaseLimits) -> dict[str, Any]:
         "pool_pre_ping": True,
         "json_serializer": json_text,
         "json_deserializer": load_stored,
-    }
-
-
-def connect_arguments(limits: DatabaseLimits, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of each connection to PostgreSQL, with the settings of its session."""
-    return {
-        "application_name": "bunraku",
-        "connect_timeout": max(1, int(limits.connect_timeout)),
-        "keepalives_idle": 30,
-        "tcp_user_timeout": int(limits.write_timeout * 1000),
-        "options": " ".join(f"-c {name}={value}" for name, value in options.items()),
     }

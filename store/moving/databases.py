@@ -11,15 +11,17 @@ from uuid import uuid4
 from sqlalchemy import URL, Connection, Engine, exists, insert, inspect, select
 from sqlalchemy.exc import DBAPIError
 
+from shared.database.postgresql import DatabaseLimits
+from shared.database.schema import UnknownSchema
 from shared.errors import ConfigError, Conflict, PuppetError, Unavailable
 
 from ..commands.commands import DatabaseUnavailable
 from ..database.engine import StatementTimeout, translated_errors
 from ..database.inspection import server_problems
 from ..database.moves import UNFINISHED, create_source_mark, create_target_marks, forget_move, move_progress, move_source, move_target
-from ..database.schema import HEAD, UnknownSchema, create_schema, drop_schema, schema_version, set_schema_version
+from ..database.schema import SCHEMA, drop_schema
 from ..database.tables import metadata
-from ..database.writers import DatabaseLimits, writer_engine
+from ..database.writers import writer_engine
 
 _AGAIN = "When it can be, the same command goes on where this one stopped."
 _STOP = "Stop the masters and 'puppet db' that use it, and whatever else has it open."
@@ -98,9 +100,9 @@ def check_source(source: MovingDatabase) -> None:
         raise Conflict(f"{source.name} holds no data of a store", hint="--from names the database that holds the data.")
     if version == UNFINISHED:
         raise Conflict(f"{source.name} is itself the target of a move that has not ended", hint="End that move first.")
-    if version != HEAD:
+    if version != SCHEMA.newest:
         hint = "Start a store of this version on it once, which brings them up to date; a newer one needs that newer version."
-        raise Conflict(f"{source.name} has tables of version {version}, not {HEAD}", hint=hint)
+        raise Conflict(f"{source.name} has tables of version {version}, not {SCHEMA.newest}", hint=hint)
 
 
 def prepare_target(source: MovingDatabase, target: MovingDatabase, *, restart: bool) -> bool:
@@ -123,7 +125,7 @@ def prepare_target(source: MovingDatabase, target: MovingDatabase, *, restart: b
         version = _version(connection, target.name)
         mark = connection.execute(select(move_target)).one_or_none() if inspect(connection).has_table(move_target.name) else None
         if mark is not None and not restart:
-            if (mark.id, mark.tables_version) == (id, HEAD):
+            if (mark.id, mark.tables_version) == (id, SCHEMA.newest):
                 return True
             has_changed = "which a store has changed since" if mark.source == source.name else "another database"
             raise Conflict(f"{target.name} holds the data of a move from {mark.source}, {has_changed}", hint=_RESTART)
@@ -131,14 +133,14 @@ def prepare_target(source: MovingDatabase, target: MovingDatabase, *, restart: b
             drop_schema(connection)
             version = None
         if version is None:
-            create_schema(connection, UNFINISHED)
-        elif version == HEAD and _is_empty(connection):
+            SCHEMA.create(connection, UNFINISHED)
+        elif version == SCHEMA.newest and _is_empty(connection):
             forget_move(connection)
-            set_schema_version(connection, UNFINISHED)
+            SCHEMA.set_version(connection, UNFINISHED)
         else:
             raise Conflict(f"{target.name} holds data already, or tables of something else", hint=_OTHER_TARGET)
         create_target_marks(connection)
-        connection.execute(insert(move_target).values(id=id, source=source.name, tables_version=HEAD))
+        connection.execute(insert(move_target).values(id=id, source=source.name, tables_version=SCHEMA.newest))
         tables = [{"table_name": table.name, "rows": 0} for table in metadata.sorted_tables]
         connection.execute(insert(move_progress), tables)
     return False
@@ -146,7 +148,7 @@ def prepare_target(source: MovingDatabase, target: MovingDatabase, *, restart: b
 
 def _version(connection: Connection, name: str) -> str | None:
     try:
-        return schema_version(connection)
+        return SCHEMA.version(connection)
     except UnknownSchema as err:
         raise Conflict(f"{name}: {err}") from err
 

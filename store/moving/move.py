@@ -19,7 +19,7 @@ from shared.failpoints import failpoint
 
 from ..database.columns import json_text
 from ..database.moves import move_progress
-from ..database.schema import HEAD, set_schema_version
+from ..database.schema import SCHEMA
 from ..database.tables import metadata
 from ..jsontext import load_stored
 from .databases import MovingDatabase, check_exists, check_source, only_user, prepare_target
@@ -107,7 +107,7 @@ def move_database(
                 _collect_statistics(connection)
             digests = _compare(first, second, tables, progress)
             with second.transaction() as connection:
-                set_schema_version(connection, HEAD)
+                SCHEMA.set_version(connection, SCHEMA.newest)
             return MoveResult(first.name, second.name, is_resumed, copied, digests)
 
 

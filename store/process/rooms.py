@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
+from shared.database.postgresql import DatabaseLimits
 from shared.errors import ConfigError
 from shared.filesystem.files import make_directory
 from shared.process.supervision import Supervisor
@@ -16,7 +17,6 @@ from shared.settings import MasterSettings
 
 from ..commands.commands import DatabaseUnavailable, ReceivedCommand
 from ..database.engine import Database
-from ..database.writers import DatabaseLimits
 from ..endpoints.admin import AdminEndpoint
 from ..endpoints.administration import StoreAdministration
 from ..endpoints.application import StoreApplication, StoreEndpoints

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -12,10 +11,9 @@ import pytest
 
 from store.database.engine import Database
 from store.database.tables import metadata
-from tests.support.postgresql import PostgresqlServer, postgresql_programs
+from tests.support.postgresql import PostgresqlServer
 
 _DATABASE = "store"
-_numbers = itertools.count()
 
 
 def create_tables(url: str) -> None:
@@ -30,18 +28,12 @@ def create_tables(url: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgresql() -> Iterator[PostgresqlServer]:
-    """A PostgreSQL server; the tests that ask for one are skipped where it is not installed."""
-    programs = postgresql_programs()
-    if programs is None:
-        pytest.skip("PostgreSQL's server is not installed (Debian: postgresql)")
-    server = PostgresqlServer(programs)
-    try:
-        server.run_sql(f"CREATE DATABASE {_DATABASE}")
-        create_tables(server.address(_DATABASE))
-        yield server
-    finally:
-        server.remove()
+def store_postgresql_url(postgresql: PostgresqlServer) -> str:
+    """The address of a database on PostgreSQL with the store's tables, which all tests of a worker share."""
+    postgresql.run_sql(f"CREATE DATABASE {_DATABASE}")
+    url = postgresql.address(_DATABASE)
+    create_tables(url)
+    return url
 
 
 @pytest.fixture(scope="session")
@@ -60,20 +52,11 @@ def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def postgresql_url(postgresql: PostgresqlServer) -> Iterator[str]:
+def postgresql_url(postgresql: PostgresqlServer, store_postgresql_url: str) -> Iterator[str]:
     """The address of a database on PostgreSQL with the store's tables and no rows."""
-    yield postgresql.address(_DATABASE)
+    yield store_postgresql_url
     # 50 times faster than a new database, or than TRUNCATE.
     postgresql.run_sql("; ".join(f"DELETE FROM {table.name}" for table in reversed(metadata.sorted_tables)), _DATABASE)
-
-
-@pytest.fixture
-def empty_postgresql_url(postgresql: PostgresqlServer) -> Iterator[str]:
-    """The address of a new database on PostgreSQL without any tables."""
-    name = f"empty_{next(_numbers)}"
-    postgresql.run_sql(f"CREATE DATABASE {name}")
-    yield postgresql.address(name)
-    postgresql.run_sql(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

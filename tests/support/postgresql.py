@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from tests.support.processes import clean_environment
 
 START = 30.0  # seconds until the server answers
 ENDED = 20.0  # seconds until it has ended
+
+_numbers = itertools.count()
 
 # Nothing of a test outlives it.
 SETTINGS = {
@@ -132,3 +137,25 @@ class PostgresqlServer:
         """End the server and delete all it has written."""
         self.stop()
         shutil.rmtree(self._folder)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresqlServer]:
+    """A PostgreSQL server; the tests that ask for one are skipped where it is not installed."""
+    programs = postgresql_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL's server is not installed (Debian: postgresql)")
+    server = PostgresqlServer(programs)
+    try:
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def empty_postgresql_url(postgresql: PostgresqlServer) -> Iterator[str]:
+    """The address of a new database on PostgreSQL without any tables."""
+    name = f"empty_{next(_numbers)}"
+    postgresql.run_sql(f"CREATE DATABASE {name}")
+    yield postgresql.address(name)
+    postgresql.run_sql(f"DROP DATABASE {name} WITH (FORCE)")

@@ -8,7 +8,7 @@ from alembic.operations import Operations
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import JSONB
 
-from store.database.schema import _VERSION
+from store.database.schema import SCHEMA
 
 KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 JSON = sa.Text().with_variant(JSONB(), "postgresql")
@@ -225,5 +225,4 @@ def create_first_tables(connection: Connection) -> None:
     op.create_index("ix_events_report_id", "events", ["report_id"])
     op.create_index("ix_events_resource_type_resource_title", "events", ["resource_type", "resource_title"])
     op.create_index("ix_events_timestamp", "events", ["timestamp"])
-    _VERSION.create(connection)
-    connection.execute(sa.insert(_VERSION).values(version_num="001"))
+    SCHEMA.create_version(connection, "001")

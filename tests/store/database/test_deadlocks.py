@@ -11,9 +11,9 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, func, insert, select, update
 
+from shared.database.postgresql import DatabaseLimits
 from store.database.engine import Database
 from store.database.tables import environments, nodes, reports
-from store.database.writers import DatabaseLimits
 from store.retention.retention import Retention, RetentionSettings
 from store.writing.writer import DatabaseWriter
 from tests.support.postgresql import PostgresqlServer

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import Connection, func, insert, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
+from shared.database.postgresql import DatabaseLimits
 from store.commands.commands import DatabaseUnavailable
 from store.database.engine import Database, StatementTimeout
 from store.database.tables import environments, facts, nodes
-from store.database.writers import DatabaseLimits
 from tests.support.postgresql import PostgresqlServer
 
 ENDLESS = {

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from store.database.engine import Database
 from store.database.inspection import inspect_database
-from store.database.schema import HEAD
+from store.database.schema import SCHEMA
 from tests.support.postgresql import PostgresqlServer
 
 
@@ -32,7 +32,7 @@ async def test_tables_that_the_next_start_migrates_are_named(sqlite_url: str) ->
     await database.close()
     (message,) = await asyncio.to_thread(messages, sqlite_url)
     assert message.startswith("warning: ")
-    assert message.endswith(f": the tables are of version 001, and the next start brings them to {HEAD}")
+    assert message.endswith(f": the tables are of version 001, and the next start brings them to {SCHEMA.newest}")
 
 
 async def test_a_file_that_a_store_uses_is_read(sqlite_url: str) -> None:

@@ -8,14 +8,14 @@ import re
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, select, text
 
+from shared.database.schema import UnknownSchema
 from store.database import schema
 from store.database.engine import Database
-from store.database.schema import HEAD, UnknownSchema, set_schema_version
+from store.database.schema import SCHEMA
 from store.database.tables import facts, metadata
 from tests.support.store_first_tables import create_first_tables
 
@@ -74,7 +74,7 @@ async def test_a_start_brings_older_tables_up_to_date(empty_database_url: str) -
         newest = await database.write(described)
         await database.write(lambda connection: connection.execute(text("DROP INDEX ix_reports_end_time")))
         await database.write(lambda connection: connection.execute(text("ALTER TABLE parameter_sets DROP COLUMN sealed")))
-        await database.write(lambda connection: set_schema_version(connection, "001"))
+        await database.write(lambda connection: SCHEMA.set_version(connection, "001"))
         assert await database.write(described) != newest
         await database.migrate()
         assert await database.write(described) == newest
@@ -89,10 +89,7 @@ async def test_facts_survive_the_move_into_rows_of_their_own(empty_database_url:
 
     def before(connection: Connection) -> None:
         create_first_tables(connection)
-        config = Config()
-        config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, "002")
+        SCHEMA.upgrade(connection, "002")
         as_json = "CAST(:value AS jsonb)" if connection.dialect.name == "postgresql" else ":value"
         for node in (1, 2):
             connection.execute(text("INSERT INTO nodes (id, certname) VALUES (:node, :name)"), {"node": node, "name": f"web{node}"})
@@ -115,7 +112,7 @@ async def test_facts_survive_the_move_into_rows_of_their_own(empty_database_url:
 def test_the_head_is_the_newest_script() -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
-    assert ScriptDirectory.from_config(config).get_heads() == [HEAD]
+    assert ScriptDirectory.from_config(config).get_heads() == [SCHEMA.newest]
 
 
 async def test_two_processes_may_migrate_at_once_and_again(empty_database_url: str) -> None:
@@ -123,7 +120,9 @@ async def test_two_processes_may_migrate_at_once_and_again(empty_database_url: s
     try:
         await asyncio.gather(*(database.migrate() for database in databases))
         await databases[0].migrate()
-        assert await databases[0].write(lambda connection: connection.scalar(text("SELECT version_num FROM alembic_version"))) == HEAD
+        assert (
+            await databases[0].write(lambda connection: connection.scalar(text("SELECT version_num FROM alembic_version"))) == SCHEMA.newest
+        )
     finally:
         for database in databases:
             await database.close()

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, func, select
 
+from shared.database.postgresql import DatabaseLimits
 from store.commands.commands import DatabaseUnavailable
 from store.database.engine import translated_errors
 from store.database.tables import nodes
-from store.database.writers import DatabaseLimits, parse_address, writer_engine
+from store.database.writers import parse_address, writer_engine
 
 IMPATIENT = DatabaseLimits(lock_timeout=0.05)
 

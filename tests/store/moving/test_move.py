@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Table, delete, func, insert, select, text, update
 
+from shared.database.postgresql import DatabaseLimits
+from shared.database.schema import UnknownSchema
 from shared.errors import ConfigError, Conflict, PuppetError, Unavailable
 from shared.failpoints import VARIABLE
 from store.commands.commands import Command, DatabaseUnavailable
 from store.database.engine import Database
 from store.database.json_values import sort_key_of
-from store.database.schema import UnknownSchema
 from store.database.tables import fact_paths, facts, metadata, nodes, reports
-from store.database.writers import DatabaseLimits, parse_address
+from store.database.writers import parse_address
 from store.moving.move import MoveLimits, MoveResult, move_database
 from store.writing.writer import DatabaseWriter
 from tests.support.postgresql import PostgresqlServer

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, make_url, select, text
 
+from shared.database.postgresql import DatabaseLimits
 from shared.failpoints import VARIABLE
 from store.commands.submission import Submission
 from store.database.engine import Database
 from store.database.tables import nodes, reports
-from store.database.writers import DatabaseLimits
 from store.queue.processor import CommandProcessor, ProcessorLimits
 from store.queue.spool import Spool
 from store.writing.writer import DatabaseWriter

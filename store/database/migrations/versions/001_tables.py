@@ -1,4 +1,4 @@
-"""Where the scripts begin: with the first tables. `store.database.schema` gives an empty database the newest ones at once."""
+"""Where the scripts begin: with the first tables. `shared.database.schema` gives an empty database the newest ones at once."""
 
 from __future__ import annotations
 

@@ -1,0 +1,66 @@
+"""Connections to PostgreSQL: their limits, the settings of a session, and which errors mean that the server is away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.exc import DBAPIError
+
+_UNAVAILABLE = ("08", "28", "3D", "40", "53", "55P03", "57P", "58", "25006", "XX00")
+"""Beginnings of states: connection, login, no such database, ended transaction, resources, lock, shutdown, system, standby, damage."""
+
+_ENDED_FOR_OTHERS = ("40001", "40P01")
+"""States of a transaction that PostgreSQL has ended, and that succeeds when it is repeated: of a conflict, of a deadlock."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseLimits:
+    """The limits on connections to a database, and on waiting for it. Times are in seconds."""
+
+    readers: int = 4
+    """Transactions that read at the same time."""
+    writers: int = 2
+    """Transactions that write at the same time; SQLite has one in any case."""
+    connect_timeout: float = 10
+    """For a new connection, and for one of `readers` to become free."""
+    lock_timeout: float = 20
+    """For a lock that another transaction holds."""
+    write_timeout: float = 120
+    """For one statement that writes, on PostgreSQL."""
+    attempts: int = 5
+    """The most attempts of a writing transaction that PostgreSQL ends because of a deadlock."""
+
+
+def session_options(limits: DatabaseLimits) -> dict[str, Any]:
+    """Return the settings of each session with PostgreSQL."""
+    return {
+        "timezone": "UTC",
+        "lock_timeout": int(limits.lock_timeout * 1000),
+        "idle_in_transaction_session_timeout": int(limits.write_timeout * 1000),
+    }
+
+
+def connect_arguments(limits: DatabaseLimits, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of each connection to PostgreSQL, with the settings of its session."""
+    return {
+        "application_name": "bunraku",
+        "connect_timeout": max(1, int(limits.connect_timeout)),
+        "keepalives_idle": 30,
+        "tcp_user_timeout": int(limits.write_timeout * 1000),
+        "options": " ".join(f"-c {name}={value}" for name, value in options.items()),
+    }
+
+
+def is_ended_for_others(err: DBAPIError) -> bool:
+    """Return whether PostgreSQL has ended a transaction only so that others can go on: repeated, it succeeds."""
+    return getattr(err.orig, "sqlstate", None) in _ENDED_FOR_OTHERS
+
+
+def reason_of_absence(err: DBAPIError) -> str | None:
+    """Return in one line why the server cannot be used now; None when the error is that of the statement."""
+    original = err.orig
+    state = getattr(original, "sqlstate", None)
+    # Without a state the server was not reached, or did not answer.
+    is_away = state.startswith(_UNAVAILABLE) if state is not None else type(original).__name__ == "OperationalError"
+    return str(original).partition("\n")[0] if is_away or err.connection_invalidated else None

@@ -1,0 +1,1 @@
+"""The state that several masters share: one PostgreSQL database, and notices of its changes."""

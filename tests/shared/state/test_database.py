@@ -1,0 +1,95 @@
+"""The database of the masters' state."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from sqlalchemy import Connection, text
+
+from shared.database.postgresql import DatabaseLimits
+from shared.database.schema import Schema
+from shared.errors import ConfigError
+from shared.state.database import StateAway, StateDatabase
+from shared.state.notices import Notices, notify
+from shared.state.tables import SCHEMA
+from tests.support.postgresql import PostgresqlServer
+
+IMPATIENT = DatabaseLimits(connect_timeout=1)
+
+
+@pytest.fixture
+async def database(empty_postgresql_url: str) -> AsyncIterator[StateDatabase]:
+    """The masters' database, which has no tables before its first use."""
+    opened = StateDatabase.open(empty_postgresql_url)
+    yield opened
+    await opened.close()
+
+
+def one(connection: Connection) -> int:
+    """Return a number of the server's."""
+    return int(connection.scalar(text("SELECT 1")) or 0)
+
+
+async def test_the_first_work_finds_the_tables_that_two_masters_make_at_once(database: StateDatabase, empty_postgresql_url: str) -> None:
+    other = StateDatabase.open(empty_postgresql_url)
+    assert await asyncio.gather(database.run(SCHEMA.version), other.run(SCHEMA.version)) == [SCHEMA.newest] * 2
+    await other.close()
+
+
+async def test_what_raises_has_changed_nothing(database: StateDatabase) -> None:
+    def fail(connection: Connection) -> None:
+        connection.execute(text("CREATE TABLE half (id int)"))
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await database.run(fail)
+    assert await database.run(lambda connection: connection.scalar(text("SELECT to_regclass('half')"))) is None
+
+
+async def test_a_server_that_is_away_is_said_and_comes_back_by_itself(postgresql: PostgresqlServer, empty_postgresql_url: str) -> None:
+    database = StateDatabase.open(empty_postgresql_url, IMPATIENT)
+    assert await database.run(one) == 1
+    postgresql.stop()
+    try:
+        with pytest.raises(StateAway, match="is away"):
+            await database.run(one)
+    finally:
+        postgresql.start()
+    assert await database.run(one) == 1
+    await database.close()
+
+
+async def test_tables_of_a_newer_master_are_refused(database: StateDatabase, empty_postgresql_url: str) -> None:
+    await database.run(lambda connection: SCHEMA.set_version(connection, "999"))
+    older = StateDatabase.open(empty_postgresql_url)
+    with pytest.raises(ConfigError, match="newer version"):
+        await older.run(one)
+    await older.close()
+
+
+async def test_a_notice_reaches_other_masters_when_it_is_committed(database: StateDatabase, empty_postgresql_url: str) -> None:
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    notices = Notices(empty_postgresql_url, poll=60)
+
+    async def listen(topic: str) -> None:
+        heard.put_nowait(topic)
+
+    notices.on("crl", lambda: listen("crl"))
+    notices.on("code", lambda: listen("code"))
+    task = asyncio.create_task(notices.keep_listening())
+    try:
+        assert {await heard.get(), await heard.get()} == {"crl", "code"}  # at the start: what was said before
+        await database.run(lambda connection: notify(connection, "code"))
+        assert await asyncio.wait_for(heard.get(), 10) == "code"
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def test_each_kind_of_database_has_a_lock_of_its_own() -> None:
+    from store.database.schema import SCHEMA as STORE
+
+    assert isinstance(STORE, Schema)
+    assert (STORE.lock, STORE.version_table) != (SCHEMA.lock, SCHEMA.version_table)
