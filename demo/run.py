@@ -9,6 +9,7 @@ the page of the preview.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -27,6 +28,8 @@ PUPPET = (sys.executable, "-m", "bunraku")  # `puppet` of this checkout
 START = 60.0  # seconds for the master to listen
 COMMAND = 300.0  # seconds for one command
 WIDTH = 110
+STORE = "master/run/store.sock"
+LONGEST = 107  # bytes that the path of a socket may have
 LISTENING = re.compile(r"Serving Puppet on (\S+) port (\d+)")
 SUM = re.compile(r"\{sha256\}(\w{8})\w{56}")
 LEFT_OUT = re.compile(r"(Info|Warning): |Notice: (/File\[…/agent|The page is|.*/content: $)|\[[# ]+\] |\s*$")
@@ -174,9 +177,16 @@ def preview(root: Path) -> None:
     say(f"   {seconds:.1f} s. The web servers get what was meant, but 6 mail servers would no longer compile.")
 
 
+def temporary_folder() -> Path:
+    """Make a temporary folder, in /tmp where the path of the store's socket would be too long below $TMPDIR."""
+    prefix = "bunraku-demo-"
+    longest = Path(tempfile.gettempdir(), f"{prefix}12345678", STORE)
+    return Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp" if len(os.fsencode(longest)) > LONGEST else None))
+
+
 def main() -> int:
     with_git = shutil.which("git") is not None
-    root = Path(tempfile.mkdtemp(prefix="bunraku-demo-"))
+    root = temporary_folder()
     try:
         if not with_git:
             say("Git is missing (Debian: apt install git): the preview of a change, which comes last, is left out.")
@@ -190,7 +200,7 @@ def main() -> int:
             agent(root, port, log, 0)
             title(QUERY)
             question = 'inventory[certname, facts.os.name, facts.os.release.full] { facts.kernel = "Linux" }'
-            run(root, ["query", question], ["--table", f"--url=unix:{root / 'master/run/store.sock'}"], 0)
+            run(root, ["query", question], ["--table", f"--url=unix:{root / STORE}"], 0)
         if with_git:
             preview(root)
         else:

@@ -105,7 +105,8 @@ def settings_of(flags: Mapping[str, Any]) -> MasterSettings:
 
 def run_checks(flags: Mapping[str, Any], *, as_json: bool) -> int:
     """Check everything that a start needs, and print the findings; return 1 when there is an error, else 0."""
-    from .checks import Finding, check, report
+    from .checks.findings import Finding
+    from .checks.report import check, report
 
     try:
         findings = check(settings_of(flags), datetime.now(UTC))

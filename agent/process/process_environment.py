@@ -103,7 +103,13 @@ def secure_directories(directories: Iterable[Path], modes: Mapping[Path, int] = 
         try:
             entry = path.lstat()
         except FileNotFoundError:
-            make_directory(path, mode=modes.get(path, STATE_MODE))
+            try:
+                make_directory(path, mode=modes.get(path, STATE_MODE))
+            except OSError as err:
+                text = f"Could not create {path}: {err.strerror}: {err.filename}"
+                raise ConfigError(
+                    text, hint="Name folders that this account may write to: --confdir, --vardir, --logdir, --rundir."
+                ) from err
             continue
         except OSError as err:
             raise ConfigError(f"Could not look at {path}: {err.strerror}") from err

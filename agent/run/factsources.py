@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.ruby import RubySettings
-from shared.settings import AgentSettings
+from shared.settings import AgentSettings, home_directory
 from shared.wire.dialects import MODERN
 
 from ..facts.external import ExternalFactLimits
@@ -32,7 +32,7 @@ def fact_sources(settings: AgentSettings) -> FactSources:
     limits = ExternalFactLimits(settings.external_fact_timeout, settings.external_fact_output)
     return FactSources(
         external=[settings.pluginfactdest],
-        system=[*map(Path, EXTERNAL_FACTS)] if os.geteuid() == 0 else [Path.home() / ".facter" / "facts.d"],
+        system=[*map(Path, EXTERNAL_FACTS)] if os.geteuid() == 0 else [home_directory() / ".facter" / "facts.d"],
         custom=list(dict.fromkeys((settings.plugindest / "facter", *settings.factpath))),
         limits=limits,
         core_seconds=settings.fact_timeout,

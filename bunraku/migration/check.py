@@ -16,8 +16,8 @@ from typing import Final
 from ca.setup.adoption import Unfit, adopt
 from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
-from master.checks import Finding, check
-from master.checks.findings import Area, run_check
+from master.checks.findings import Area, Finding, run_check
+from master.checks.report import check
 from master.preview.result import PreviewResult
 from shared.filesystem.files import write_atomic
 from shared.process.service import account_of

@@ -11,12 +11,12 @@ from httpd.tls.trust import TrustFiles
 from master.puppetdb.configuration import read_puppetdb_conf
 from shared.data import plainjson
 from shared.errors import BadData, ConfigError
-from shared.settings import AgentSettings, MasterSettings, load
+from shared.settings import AgentSettings, MasterSettings, home_directory, load
 
 from .access import StoreServers, checked_url
 from .options import StoreFaceOptions
 
-CLIENT_TOOLS = (Path("~/.puppetlabs/client-tools/puppetdb.conf"), Path("/etc/puppetlabs/client-tools/puppetdb.conf"))
+CLIENT_TOOLS = (Path(".puppetlabs/client-tools/puppetdb.conf"), Path("/etc/puppetlabs/client-tools/puppetdb.conf"))
 """The paths of the configuration of Puppet's client tools, in JSON; the first that exists counts."""
 
 
@@ -64,7 +64,7 @@ def _master_servers(configuration: Path, flags: Mapping[str, Any]) -> list[str]:
 def _client_tools() -> Mapping[str, Any]:
     """Return the configuration of the client tools; an empty one when there is none."""
     for candidate in CLIENT_TOOLS:
-        path = candidate.expanduser()
+        path = home_directory() / candidate
         try:
             configuration = plainjson.loads(path.read_bytes())
         except FileNotFoundError:

@@ -112,6 +112,14 @@ def default_certname() -> str:
     return name if name and not name.startswith("localhost") else socket.gethostname().lower()
 
 
+def home_directory() -> Path:
+    """Return the home directory of this process's account; `/` where neither HOME nor an entry of passwd names one."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")
+
+
 def directories(*, root: bool, home: Path) -> dict[str, str]:
     """Return the base directories: of the system for root, below the home directory for other users."""
     if root:
@@ -240,7 +248,7 @@ def _layered(
 ) -> tuple[Conf, Layers]:
     """Return the file, and all texts that settings are made of."""
     options, paths = {canonical(name): value for name, value in flags.items()}, path_names(cls)
-    base = directories(root=os.geteuid() == 0 if root is None else root, home=home or Path.home())
+    base = directories(root=os.geteuid() == 0 if root is None else root, home=home or home_directory())
     defaults = {**{name: setting.default for name, setting in IGNORED_SETTINGS.items()}, **_defaults(cls), **base}
     defaults["basemodulepath"] = os.pathsep.join(["$codedir/modules", *package_modules()])
     if conf is None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from master.cli import COMMAND, run_checks
 from tests.support.needs import needs_root
 from tests.support.processes import Done, MasterProcess, master
 from tests.support.waiting import wait_until
@@ -49,6 +50,13 @@ IN_ORDER = f"Notice (store): {NOTICE}\nNo problems found\n"
 
 def checked(site: MasterProcess, *more: str) -> Done:
     return site.puppet("master", "--check", *more, "--masterport", "0")
+
+
+def checked_here(site: MasterProcess, capsys: pytest.CaptureFixture[str]) -> Done:
+    """The same as an object, without a process of its own."""
+    options, flags = COMMAND.parse(["--check", "--json", *site.options, "--masterport", "0"])
+    code = run_checks(flags, as_json=options.json)
+    return Done(code, capsys.readouterr().out)
 
 
 def snapshot(root: Path) -> dict[str, tuple[int, int, bytes]]:
@@ -177,9 +185,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_what_is_wrong_is_named_with_what_mends_it(site: MasterProcess, case: Case) -> None:
+def test_what_is_wrong_is_named_with_what_mends_it(site: MasterProcess, case: Case, capsys: pytest.CaptureFixture[str]) -> None:
     case.spoil(site)
-    done = checked(site, "--json")
+    done = checked_here(site, capsys)
     plain = json.loads(done.text)
     found = [each for each in plain["findings"] if case.message in each["message"]]
     assert [(each["area"], each["severity"]) for each in found] == [(case.area, case.severity)], done.text

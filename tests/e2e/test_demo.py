@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from demo import run
 from tests.support.documentation import ROOT
 from tests.support.needs import needs_git
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs_git]
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +44,8 @@ def told_by_demo(temporary: Path, path: str) -> str:
 
 @pytest.fixture(scope="module")
 def told(temporary: Path) -> str:
-    """What it tells where there is no Git."""
-    return told_by_demo(temporary, "/nonexistent")
+    """What it tells where there is Git."""
+    return told_by_demo(temporary, os.environ["PATH"])
 
 
 def section(told: str, title: str) -> str:
@@ -52,10 +53,7 @@ def section(told: str, title: str) -> str:
     return told.split(f"== {title}\n")[1].split("\n\n")[0]
 
 
-@needs_git
-def test_it_tells_its_story_in_sixty_lines_and_leaves_the_page(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("git")  # a short name: the path of a socket may have some hundred bytes
-    told = told_by_demo(folder, os.environ["PATH"])
+def test_it_tells_its_story_in_sixty_lines_and_leaves_the_page(told: str) -> None:
     assert re.findall(r"^== (.*)$", told, re.M) == [run.MASTER, run.FIRST, run.SECOND, run.QUERY, run.PREVIEW, run.NEXT]
     assert len(told.splitlines()) <= 60
     assert "(30 nodes: web01.example.com … web30.example.com)" in told and "6 failed" in told
@@ -70,7 +68,10 @@ def test_the_picture_in_readme_shows_this_story() -> None:
     assert "@font-face" not in picture
 
 
-def test_without_git_all_else_is_told(told: str) -> None:
+@pytest.mark.full
+def test_without_git_that_is_said_first_and_all_else_is_told(tmp_path: Path) -> None:
+    told = told_by_demo(tmp_path, "/nonexistent")
+    assert told.startswith("Git is missing (Debian: apt install git): the preview of a change, which comes last, is left out.\n\n== ")
     assert re.findall(r"^== (.*)$", told, re.M) == [run.MASTER, run.FIRST, run.SECOND, run.QUERY, run.NO_PREVIEW, run.NEXT]
 
 
@@ -93,8 +94,15 @@ def test_what_it_started_has_ended(told: str, temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-def test_what_is_missing_is_said_before_anything_else(told: str) -> None:
-    assert told.startswith("Git is missing (Debian: apt install git): the preview of a change, which comes last, is left out.\n\n== ")
+def test_the_paths_of_its_sockets_are_short_whatever_the_temporary_folder_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    short = run.temporary_folder()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("long" * 25)))
+    other = run.temporary_folder()
+    try:
+        assert (short.parent, other.parent) == (tmp_path, Path("/tmp"))
+    finally:
+        other.rmdir()
 
 
 def test_the_store_of_the_master_has_the_facts(told: str) -> None:

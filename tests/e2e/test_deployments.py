@@ -163,7 +163,7 @@ def many_open_files() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("agents", "deployments"), [(8, 6), pytest.param(200, 50, marks=pytest.mark.slow)], ids=["a few", "200 agents, 50 deployments"]
+    ("agents", "deployments"), [(8, 6), pytest.param(200, 50, marks=pytest.mark.full)], ids=["a few", "200 agents, 50 deployments"]
 )
 @pytest.mark.usefixtures("many_open_files")
 @pytest.mark.slow

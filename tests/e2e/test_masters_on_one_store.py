@@ -149,7 +149,7 @@ def test_nothing_that_an_agent_was_told_to_be_taken_is_lost_when_one_of_two_mast
         with ThreadPoolExecutor(AGENTS) as threads:
             try:
                 lives = [threads.submit(fleet.live, agent) for agent in agents]
-                for process in (second, first, second):
+                for process in (second, first):
                     fleet.until_each_ran(more=1)
                     kill_with_its_store(process)
                     rounds = fleet.round

@@ -15,7 +15,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
-AGENTS, RESTARTS = 3, 4
+AGENTS, RESTARTS = 3, 2
 MOST_RUNS = 100  # of one agent
 
 

@@ -33,6 +33,14 @@ pytestmark = [
 ]
 
 AGENTS, ROUNDS, BOOTSTRAPPED = 50, 3, 5
+FULL = pytest.mark.full
+PROXIES = [
+    ("nginx", "termination"),
+    ("haproxy", "pass-through"),
+    pytest.param("nginx", "pass-through", marks=FULL),
+    pytest.param("haproxy", "termination", marks=FULL),
+]
+"""Both proxies and both kinds are in the gate, each once."""
 ATTEMPTS = 10
 STREAM_MODULE = Path("/usr/lib/nginx/modules/ngx_stream_module.so")
 BEFORE = {
@@ -186,8 +194,7 @@ async def lives(agents: list[SimulatedAgent], both: Masters) -> None:
     await running
 
 
-@pytest.mark.parametrize("kind", ["pass-through", "termination"])
-@pytest.mark.parametrize("program", ["nginx", "haproxy"])
+@pytest.mark.parametrize(("program", "kind"), PROXIES)
 async def test_R_17_one_of_two_masters_goes_and_comes_back_and_every_run_ends_well(program: str, kind: str, tmp_path: Path) -> None:
     program_of(program)
     trusting = "allow_header_cert_info = true\nproxy_addresses = 127.0.0.1\n" if kind == "termination" else ""
@@ -217,7 +224,7 @@ async def test_R_17_one_of_two_masters_goes_and_comes_back_and_every_run_ends_we
             await only_the_certificate_counts(agents[0], both)
 
 
-@pytest.mark.parametrize("kind", ["pass-through", "termination"])
+@pytest.mark.parametrize("kind", ["termination", pytest.param("pass-through", marks=FULL)])
 async def test_R_43_a_master_that_runs_and_cannot_compile_gets_no_agents_until_it_can(kind: str, tmp_path: Path) -> None:
     program_of("haproxy")
     trusting = "allow_header_cert_info = true\nproxy_addresses = 127.0.0.1\n" if kind == "termination" else ""
@@ -255,8 +262,7 @@ BY_ADDRESS = {
 """What the text below the examples says of those that pass TLS through."""
 
 
-@pytest.mark.parametrize("kind", ["pass-through", "termination"])
-@pytest.mark.parametrize("program", ["nginx", "haproxy"])
+@pytest.mark.parametrize(("program", "kind"), PROXIES)
 async def test_the_proxy_keeps_the_runs_of_an_agent_at_one_master(program: str, kind: str, tmp_path: Path) -> None:
     program_of(program)
     trusting = "allow_header_cert_info = true\nproxy_addresses = 127.0.0.1\n" if kind == "termination" else ""

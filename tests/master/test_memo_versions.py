@@ -94,8 +94,11 @@ def test_a_catalog_that_stays_in_memory_is_never_another_than_a_compilation_give
                 assert outcome(worker, name, role) == outcome(site.worker(0), name, role), (name, edits)
 
 
-@pytest.mark.parametrize("is_link", [False, True])
-@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit[0])
+ONCE = [pytest.param(edit, number % 2 == 0, id=edit[0]) for number, edit in enumerate(EDITS)]
+OTHERWISE = [pytest.param(edit, number % 2 == 1, id=f"{edit[0]}, otherwise", marks=pytest.mark.full) for number, edit in enumerate(EDITS)]
+
+
+@pytest.mark.parametrize(("edit", "is_link"), ONCE + OTHERWISE)
 @pytest.mark.slow
 def test_no_single_edit_leaves_a_catalog_in_memory_that_is_another(tmp_path: Path, edit: Edit, is_link: bool) -> None:
     site = DeployedSite(tmp_path, is_link=is_link)

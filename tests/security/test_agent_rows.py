@@ -277,6 +277,12 @@ def test_AG_16_a_directory_that_somebody_prepared_is_refused(tmp_path: Path, kin
     assert list(target.iterdir()) == []
 
 
+def test_a_directory_that_cannot_be_made_is_one_error_that_names_it() -> None:
+    with pytest.raises(ConfigError, match=r"Could not create /proc/none/state: .*: /proc/none$") as error:
+        secure_directories([Path("/proc/none/state")])  # where nobody can make one
+    assert "--confdir" in error.value.hint
+
+
 def test_AG_16_missing_directories_are_made_private_and_links_of_root_are_followed(tmp_path: Path) -> None:
     secure_directories([tmp_path / "a" / "b"])
     assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o750

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 BEAT = 0.005  # seconds between two looks at the clock
 BOUND = 0.1  # seconds that a beat may be late, beside what the machine itself makes it late
-ROUNDS = 3  # of which one has to keep the bound: the machine has other things to do, which a single late beat does not tell apart
+ROUNDS = 3  # at most, until one keeps the bound: the machine has other things to do, which a single late beat does not tell apart
 
 # The lateness of beats in a process that does nothing else: what the machine, not the master, is to blame for.
 BESIDE = f"""
@@ -170,6 +170,8 @@ async def test_R_19_the_loop_goes_on_whatever_is_worked_on(busy: WiredSite, what
                     await asyncio.sleep(0.01)
                 await working
             seen.append(lag)
+            if lag.loop - lag.machine < BOUND:
+                break
     print(what, seen)
     assert min(lag.loop - lag.machine for lag in seen) < BOUND, seen
 

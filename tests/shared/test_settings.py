@@ -55,6 +55,13 @@ def test_root_and_other_users_have_their_own_directories(tmp_path: Path) -> None
     assert (user.confdir, user.vardir) == (tmp_path / ".puppet", tmp_path / ".puppet/var")
 
 
+def test_an_account_that_passwd_does_not_have_lives_in_the_root_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 2**31 - 2)
+    user = load(AgentSettings, section="agent", conf=conf.Conf(), root=False)
+    assert (user.confdir, user.vardir) == (Path("/.puppet"), Path("/.puppet/var"))
+
+
 def test_the_command_line_beats_the_section_beats_main(tmp_path: Path) -> None:
     text = "server = top\n[main]\nruninterval = 1h\nserver = main\n[agent]\nserver = section\n"
     assert agent(tmp_path, text).server == "section"

@@ -38,7 +38,7 @@ def pip(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     yield str(folder / "venv/bin/pip"), folder / "projects"
 
 
-@pytest.mark.parametrize("cls", [Pip, Pip3])
+@pytest.mark.parametrize("cls", [Pip, pytest.param(Pip3, marks=pytest.mark.full)])
 async def test_pip_installs_a_range_then_the_latest_then_nothing(
     cls: type[Projects], pip: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

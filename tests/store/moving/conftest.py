@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.fixture(params=["sqlite to postgresql", "postgresql to sqlite", "sqlite to sqlite"])
+@pytest.fixture(params=["sqlite to postgresql", "postgresql to sqlite", pytest.param("sqlite to sqlite", marks=pytest.mark.full)])
 def addresses(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
     """The addresses of a source, with the store's tables and no rows, and of a target without any tables."""
     kinds: dict[str, Callable[[str], str]] = {
