@@ -18,7 +18,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # In the versions of requirements/dev.txt, so that what others release changes no result here.
-$(VENV)/.installed: pyproject.toml requirements/dev.txt requirements/install.sh
+$(VENV)/.installed: pyproject.toml shared/__init__.py requirements/dev.txt requirements/install.sh
 	@sh requirements/check.sh $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	sh requirements/install.sh $(BIN)/python requirements/dev.txt --editable '.[dev,ldap,postgresql]'
