@@ -12,7 +12,7 @@ export WORKERS
 CACHES := puppet8 puppet5 puppet3 image package-image clients debian-modules stdlib twins-image bare-bookworm bare-trixie
 
 .PHONY: help demo recording compose-demo compose-base test gate full unit lint types types-page compatibility-page docs \
-  caches $(CACHES) modules field twins openapi lock audit sbom bench chart fleet soak fuzz wheel deb test-packages clean
+  caches $(CACHES) modules field twins openapi lock changelog audit sbom bench chart fleet soak fuzz wheel deb test-packages clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,7 +108,11 @@ lock: $(VENV)/.release ## pins what a release, its wheel, these tests and making
 	$(LOCKED) --build-deps-for wheel --only-build-deps --output-file requirements/build.txt pyproject.toml
 	$(LOCKED) --output-file requirements/puppetboard.txt requirements/puppetboard.in
 	$(LOCKED) $(WORKING) --extra dev --extra ldap --extra postgresql --output-file requirements/dev.txt pyproject.toml
-	$(LOCKED) $(WORKING) --constraint requirements/dev.txt --extra release --output-file requirements/releasing.txt pyproject.toml
+	$(LOCKED) $(WORKING) --constraint requirements/dev.txt --extra master --extra release --output-file requirements/releasing.txt pyproject.toml
+
+changelog: $(VENV)/.release ## moves the texts in changelog/ into CHANGELOG.md, below the version in shared/__init__.py
+	$(BIN)/towncrier build --yes
+	$(BIN)/python -m tests.support.markdown CHANGELOG.md
 
 audit: $(VENV)/.release ## asks for known vulnerabilities of these; says so when nobody can be asked
 	@$(BIN)/python .ci/audit
