@@ -12,13 +12,13 @@ export WORKERS
 CACHES := puppet8 puppet5 puppet3 image package-image clients debian-modules stdlib twins-image bare-bookworm bare-trixie
 
 .PHONY: help demo recording compose-demo compose-base test gate full unit lint types types-page compatibility-page docs \
-  caches $(CACHES) modules field twins openapi lock audit sbom bench chart fleet soak fuzz wheel deb test-packages clean
+  caches $(CACHES) modules field twins openapi lock changelog audit sbom bench chart fleet soak fuzz wheel sdist deb release container test-packages clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # In the versions of requirements/dev.txt, so that what others release changes no result here.
-$(VENV)/.installed: pyproject.toml requirements/dev.txt requirements/install.sh
+$(VENV)/.installed: pyproject.toml shared/__init__.py requirements/dev.txt requirements/install.sh
 	@sh requirements/check.sh $(PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	sh requirements/install.sh $(BIN)/python requirements/dev.txt --editable '.[dev,ldap,postgresql]'
@@ -108,7 +108,11 @@ lock: $(VENV)/.release ## pins what a release, its wheel, these tests and making
 	$(LOCKED) --build-deps-for wheel --only-build-deps --output-file requirements/build.txt pyproject.toml
 	$(LOCKED) --output-file requirements/puppetboard.txt requirements/puppetboard.in
 	$(LOCKED) $(WORKING) --extra dev --extra ldap --extra postgresql --output-file requirements/dev.txt pyproject.toml
-	$(LOCKED) $(WORKING) --constraint requirements/dev.txt --extra release --output-file requirements/releasing.txt pyproject.toml
+	$(LOCKED) $(WORKING) --constraint requirements/dev.txt --extra master --extra release --output-file requirements/releasing.txt pyproject.toml
+
+changelog: $(VENV)/.release ## moves the texts in changelog/ into CHANGELOG.md, below the version in shared/__init__.py
+	$(BIN)/towncrier build --yes
+	$(BIN)/python -m tests.support.markdown CHANGELOG.md
 
 audit: $(VENV)/.release ## asks for known vulnerabilities of these; says so when nobody can be asked
 	@$(BIN)/python .ci/audit
@@ -135,15 +139,20 @@ sdist: $(BUILDING)/.installed ## its sources as an archive in dist/
 	rm -rf dist/*.tar.gz
 	$(BUILDING)/bin/python -m hatchling build --target sdist --directory dist > /dev/null
 
-# On each release of Debian that gets a package, into one folder: the packages' names differ.
-release: wheel sdist deb sbom ## all that a release consists of, in dist/, with checksums; the same sources give the same bytes
+# From a copy of the files that Git knows, so that nothing of this folder gets in.
+release: $(VENV)/.installed bare-bookworm bare-trixie ## all that a release consists of, in dist/, built on bare Debians (root, debootstrap)
+	rm -rf dist
+	@$(BIN)/python -m tests.packages.release dist
 	cd dist && sha256sum *.whl *.tar.gz *.deb *.json > SHA256SUMS
+
+container: $(VENV)/.installed ## the image bunraku with the version as its tag; needs docker
+	docker build --tag bunraku --tag bunraku:$$($(BIN)/python -c 'import shared; print(shared.__version__)') .
 
 deb: wheel ## a Debian package with all that it needs, in dist/ (on Debian)
 	sh packaging/deb/build.sh dist/*.whl dist $(BIN)/python
 
-test-packages: deb package-image ## installs both in a plain Debian in a folder and starts them (root, debootstrap)
-	$(PYTEST) tests/packages/test_clean_system.py tests/packages/test_services.py
+test-packages: release package-image ## installs a release on plain Debians in folders and starts it (root, debootstrap)
+	$(PYTEST) tests/packages/test_clean_system.py tests/packages/test_services.py tests/packages/test_installing.py
 
 bench: $(VENV)/.installed ## measures this against Debian's puppet-agent, puppetserver and puppetdb; BENCH="--only store --nodes 300"
 	@$(BIN)/python tests/bench/run.py $(BENCH)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from shared import __version__
+from shared import VERSIONS
 from shared.errors import ConfigError, NotFound, PuppetError, Unsupported
 from shared.filesystem.identity import digest_of
 from shared.process import log as logs
@@ -136,7 +136,7 @@ def run(argv: list[str], deferring: ResolverFactory | None = None) -> int:
     """Run the command; return its exit code, or raise PuppetError when it cannot start."""
     options, flags = parse(argv)
     if options.help or options.version:
-        print(COMMAND.help() if options.help else __version__)
+        print(COMMAND.help() if options.help else VERSIONS)
         return 0
     settings, conf, problems = load_settings(flags)
     foreground = settings.onetime or not settings.daemonize

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shared import __version__
+from shared import VERSIONS
 from shared.errors import PuppetError
 from shared.suggestions import did_you_mean
 
@@ -51,7 +51,7 @@ def dispatch(arguments: Sequence[str]) -> int:
         return 0
     name = arguments[0]
     if name in ("--version", "-V", "version"):
-        print(__version__)
+        print(VERSIONS)
         return 0
     if name in ("help", "--help", "-h"):
         about = arguments[1:]
@@ -77,7 +77,7 @@ def run(arguments: Sequence[str]) -> int:
         hint = did_you_mean(name, [*names, "help"], form="puppet {}", otherwise=SEE_HELP)
         return complain(f"Unknown Puppet subcommand '{name}'", hint)
     if rest[:1] in (["--version"], ["-V"]):
-        print(__version__)
+        print(VERSIONS)
         return 0
     code = finished(lambda: command_of(name), rest)
     assert code is not None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from shared import __version__
+from shared import VERSIONS
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.process import log as logs
@@ -74,7 +74,7 @@ def run(argv: list[str]) -> int:
     """Run the command; return the exit code. Raise PuppetError when it cannot start."""
     options, flags = COMMAND.parse(argv)
     if options.help or options.version:
-        print(COMMAND.help() if options.help else __version__)
+        print(COMMAND.help() if options.help else VERSIONS)
         return 0
     if options.arguments:
         raise ConfigError(f"The puppet master command does not take parameters: {options.arguments[0]}", hint="Try 'puppet master --help'.")

@@ -24,6 +24,7 @@ HERE = "tests/test_documented_blocks.py"
 COMMANDS = "tests/e2e/test_documented_commands.py"
 MODULE = "tests/test_docs.py"
 OTHERS = {
+    "docs/install.md": "tests/packages/test_installing.py",
     "docs/migrating.md": "tests/interop/test_migration.py",
     "docs/recovery.md": "tests/e2e/test_recovery.py",
     "docs/scale.md": "tests/e2e/test_several_masters.py",

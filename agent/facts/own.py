@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from shared import __version__
+
 
 def puppet_facts(version: str) -> dict[str, Any]:
-    """Return the facts about Puppet itself, which modules compare; `version` is the one that this agent speaks."""
-    return {"puppetversion": version}
+    """Return the version of Puppet that this agent speaks, which modules compare, and its own, as facts."""
+    return {"puppetversion": version, "bunrakuversion": __version__}
 
 
 def own_facts(certname: str, version: str, *, noop: bool, environment: str = "") -> dict[str, Any]:

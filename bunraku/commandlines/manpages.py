@@ -60,7 +60,7 @@ def _program(lines: Sequence[CommandSpec[Any]], date: str) -> Iterator[str]:
     yield from (".PP", escaped("Modules may have further subcommands; 'puppet help' lists them."))
     yield ".SH OPTIONS"
     yield from _term("--help, -h", "Print how the program, or a subcommand behind which it stands, is called.")
-    yield from _term("--version, -V", "Print the version.")
+    yield from _term("--version, -V", "Print the version of Puppet that the program behaves as, and its own.")
     yield from _see_also([*((f"{PROGRAM}-{line.name}", 1) for line in lines), (f"{PROGRAM}.conf", 5)])
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.process.process_environment import public_directory_modes, secure_directories, set_search_path
-from shared import __version__
+from shared import VERSIONS
 from shared.errors import ConfigError, PuppetError, text_with_hint
 from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process import log as logs
@@ -73,7 +73,7 @@ class ApplyOptions(CommandOptions):
 ).main
 def main(options: ApplyOptions, flags: dict[str, Any]) -> int:
     if options.version:
-        print(__version__)
+        print(VERSIONS)
         return 0
     if options.parseonly:
         raise ConfigError(_PARSEONLY)

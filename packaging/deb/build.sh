@@ -24,8 +24,10 @@ if [ "$(minor "$python")" != "$version" ]; then
   exit 1
 fi
 
-# dpkg-deb dates nothing later than this: the same sources make the same package, byte for byte.
-export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git -C "$project" log -1 --format=%ct 2> /dev/null || date +%s)}"
+# The day of the release, as CHANGELOG says it, dates every file: the same sources make the same package, byte for byte.
+made=$(sed -n 's/^## .* (\(.*\))$/\1/p' "$project/CHANGELOG.md" | head -n 1)
+SOURCE_DATE_EPOCH=$(date -u -d "$made" +%s)
+export SOURCE_DATE_EPOCH
 
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
@@ -40,8 +42,8 @@ rm -rf "${tree:?}/$packages/bin"
 packages_into_tree "$wheel"
 rm -rf "${tree:?}/$packages/bin"
 find "$tree/$packages" -name direct_url.json -delete   # names the place of the wheel
+sed -i '\|^\.\./\.\./bin/|d' "$tree/$packages"/*.dist-info/RECORD   # programs that began with the path of this interpreter
 # What completes commands in shells, and the manual pages; away from the project, which Python would import otherwise.
-made=$(date -u -d "@$SOURCE_DATE_EPOCH" +%F)
 (cd / && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$tree/$packages" /usr/bin/python3 -m bunraku.commandlines "$tree/usr/share" "$made")
 gzip -9n "$tree"/usr/share/man/man*/*
 ln -s /usr/bin/python3 "$tree/$place/bin/python3"
@@ -115,6 +117,7 @@ Description: Puppet's agent and master in Python
  other package has one.
 CONTROL
 find "$tree" -mindepth 1 -maxdepth 1 ! -name DEBIAN -exec chmod -R u=rwX,go=rX {} +
+find "$tree" -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +
 mkdir -p "$folder"
 package=$folder/bunraku_${release}_$(dpkg --print-architecture).deb
 dpkg-deb --root-owner-group -Zxz -b "$tree" "$package" > /dev/null

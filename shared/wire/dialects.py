@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
+from .. import PUPPET_VERSION
 from ..errors import BadData
 from . import formats as f
 from .deflated import DeflatedText
@@ -151,7 +152,7 @@ LEGACY = Dialect(
 
 MODERN = Dialect(
     name="modern",
-    version="7.23.0",
+    version=PUPPET_VERSION,
     formats={each.name: each for each in (f.RICH_JSON, f.JSON, f.PSON, f.YAML, f.TEXT, f.BINARY)},
     readable=frozenset({"rich_data_json", "json", "pson"}),
     preferred="json",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bunraku.commands.facts import main
+from shared import __version__
 from shared.data import plainyaml
 from shared.errors import ConfigError
 from shared.wire.dialects import MODERN
@@ -65,9 +66,10 @@ def test_find_wraps_them_as_a_master_gets_them(options: list[str], capsys: pytes
     assert {"clientcert", "clientnoop"} <= found["values"].keys()
 
 
-def test_the_version_of_puppet_is_a_fact_that_modules_compare(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", "--value-only", "puppetversion", *options]) == 0
-    assert capsys.readouterr().out == f"{MODERN.version}\n"
+@pytest.mark.parametrize(("fact", "version"), [("puppetversion", MODERN.version), ("bunrakuversion", __version__)])
+def test_both_versions_are_facts(fact: str, version: str, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "--value-only", fact, *options]) == 0
+    assert capsys.readouterr().out == f"{version}\n"
 
 
 def test_an_unknown_option_is_refused(options: list[str]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bunraku.puppet import ELSEWHERE, command_names, command_of, main, summary_of
-from shared import __version__
+from shared import PUPPET_VERSION, __version__
 
 
 def test_without_a_subcommand_it_points_to_the_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,7 +37,7 @@ def test_a_summary_is_one_short_line_and_read_off_the_source() -> None:
 )
 def test_version_goes_before_or_after_the_subcommand(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == 0
-    assert capsys.readouterr().out == f"{__version__}\n"
+    assert capsys.readouterr().out == f"{PUPPET_VERSION}\nBunraku {__version__}\n"
 
 
 @pytest.mark.parametrize("name", command_names())

@@ -33,8 +33,8 @@ CODES = {"puppet agent --test": {0, 1, 2}, "puppet preview": {0, 2}}  # a run ha
 PROGRAMS = {
     "make": f'exec /usr/bin/make --dry-run --directory {ROOT} "$@"',
     "apt-get": '[ "$1" = install ]',
+    "pipx": f'[ "$*" = "install .[master]" ] && [ -f "{ROOT}/pyproject.toml" ]',
     "docker": f'[ "$1" = build ] && [ -f "{ROOT}/Dockerfile" ]',
-    "python3": '[ "$*" = "-m venv $3" ] && install -D -m 0755 /dev/stdin "$3/bin/pip" <<< "#!/bin/sh"',
     "systemd-sysusers": "true",
     "systemd-tmpfiles": '[ "$1" = --create ]',
     "systemctl": f'for unit; do :; done; [ -f "{ROOT}/packaging/systemd/${{unit%.service}}.service" ]',
@@ -72,7 +72,6 @@ class Host:
             "/etc/sysusers.d/": f"{self.root}/system/",
             "/etc/tmpfiles.d/": f"{self.root}/system/",
             "/tmp/hello": f"{self.root}/hello",
-            "/opt/bunraku": f"{self.root}/venv",
             "-g puppet": "",
             f"--server {MASTER} --from": f"--server localhost --masterport {self.process.port} --from",
         }
