@@ -9,7 +9,7 @@ import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from cryptography import x509
@@ -138,6 +138,7 @@ class CaService:
         decision = await self.autosign.decide(name, text)
         log.info("Autosign %s %s: %s", "signs" if decision.sign else "leaves", name, decision.reason)
         if not decision.sign:
+            await self._mark_decided(name)
             if again is not None:
                 raise again
             return False
@@ -147,17 +148,27 @@ class CaService:
             raise BadRequest(err.message, hint=err.hint, legacy=err.legacy) from err
         return True
 
-    async def decide_again(self, since: float) -> list[str]:
+    async def _mark_decided(self, name: str) -> None:
+        try:
+            await asyncio.to_thread(self.store.mark_decided, name)
+        except Unavailable as err:
+            log.info("Autosign will be asked about %s again: %s", name, err)
+
+    async def decide_again(self, since: float | None) -> list[str]:
         """
-        Ask autosign again about pending requests that came after `since` (seconds since the epoch); return the signed names.
+        Ask autosign again about requests that a killed master may not have decided; return the signed names.
 
         A master that was killed may have stored a request without getting to its decision. 3.x agents see it on the CA and do not send
         it again, so that it would stay undecided.
         """
         signed = []
-        for name in await asyncio.to_thread(self._pending_since, since):
+        for name in await asyncio.to_thread(self.store.undecided, since):
             pem = await self.request(name)
-            if pem is None or not (decision := await self.autosign.decide(name, pem)).sign:
+            if pem is None:
+                continue
+            decision = await self.autosign.decide(name, pem)
+            if not decision.sign:
+                await self._mark_decided(name)
                 continue
             log.info("Autosign signs %s, which a master that was killed may have left undecided: %s", name, decision.reason)
             try:
@@ -166,15 +177,6 @@ class CaService:
             except PuppetError as err:
                 log.warning("The request of %s stays pending: %s", name, err)
         return signed
-
-    def _pending_since(self, since: float) -> list[str]:
-        found = []
-        for name in self.registry.pending():
-            with suppress(FileNotFoundError):
-                # Older requests were left pending by a decision, which must not be repeated.
-                if self.store.request_path(name).stat().st_mtime >= since:
-                    found.append(name)
-        return found
 
     async def request(self, name: str) -> bytes | None:
         """Return the PEM of a pending request, None when there is none."""

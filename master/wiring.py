@@ -14,10 +14,9 @@ from typing import Any
 from ca import audit
 from ca.audit import Audit
 from ca.autosign import Autosign
-from ca.configured import audit_of, ca_options, key_kind
+from ca.configured import audit_of, ca_options, ca_store, key_kind
 from ca.service import CaService
 from ca.setup.bootstrap import bootstrap, ensure_own_certificate
-from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from certs.oids import OidNames
 from environments.directories import Environments
@@ -116,13 +115,13 @@ class Master:
         await self.http.stop(drain)
 
 
-def open_ca(settings: MasterSettings, report: Audit, supervisor: Supervisor) -> CaService:
+def open_ca(settings: MasterSettings, state: SharedState | None, report: Audit, supervisor: Supervisor) -> CaService:
     """Return the CA of this master; the first start creates it. Blocks, at the first start for seconds."""
     if settings.autosign is True:
         log.warning("autosign is true: every request is signed. Anybody who reaches this port gets a certificate.")
     own = SslDir.of(settings)
     authority = bootstrap(
-        CaFiles.at(settings.cadir),
+        ca_store(settings, state),
         ca_options(settings),
         own,
         ca_name=settings.ca_name,
@@ -187,7 +186,7 @@ async def running(settings: MasterSettings, supervisor: Supervisor | None = None
         async with _shared_state(settings, supervisor) as state:
             if settings.ca:
                 metrics.start_ca(audit.ACTIONS)
-                service = await asyncio.to_thread(open_ca, settings, report, supervisor)
+                service = await asyncio.to_thread(open_ca, settings, state, report, supervisor)
                 async with service.running(), _serving(settings, service, state, metrics, refusals, supervisor) as master:
                     yield master
                 return

@@ -10,8 +10,7 @@ from typing import Any
 
 from ca.commands import lifecycle, puppet_cert
 from ca.commands.site import CaSite, Console
-from ca.configured import audit_of, ca_options, key_kind
-from certs.files.cadir import CaFiles
+from ca.configured import audit_of, ca_options, ca_store, key_kind
 from certs.files.ssldir import SslDir
 from shared.errors import ConfigError
 from shared.process import daemon
@@ -26,7 +25,7 @@ def place_for(flags: dict[str, Any], *, make: bool = False) -> CaSite:
     if make and os.geteuid() == 0 and settings.ca:
         _for_the_master(settings)
     return CaSite(
-        CaFiles.at(settings.cadir),
+        ca_store(settings),
         SslDir.of(settings),
         rules=ca_options(settings),
         ca=settings.ca,

@@ -70,7 +70,7 @@ def _find(place: CaSite, names: list[str]) -> int:
 
     if len(names) != 1:
         raise ConfigError(f"puppet certificate find takes 1 argument, but you gave {len(names)}")
-    authority = open_authority(place.files, place.rules)
+    authority = open_authority(place.store, place.rules)
     certificate = authority.certificate if names[0] == "ca" else authority.signed_certificate(names[0].lower())
     if certificate is None:
         raise NotFound(f"Could not find certificate {names[0]}")

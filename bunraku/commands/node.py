@@ -167,10 +167,10 @@ def clean_node(name: str, place: CaSite, stored: StoredNodes) -> bool:
 
 
 def _without_certificates(name: str, place: CaSite) -> bool:
-    if not place.ca or not bootstrap.prepare(place.files):
+    if not place.ca or not place.store.prepare():
         log.info("Not managing %s certs as this host is not a CA", name)
         return True
-    authority = bootstrap.open_authority(place.files, place.rules, now=place.now, report=place.report)
+    authority = bootstrap.open_authority(place.store, place.rules, now=place.now, report=place.report)
     if not authority.serials_of(name) and CertificateRegistry(authority).request(name) is None:
         log.info("%s has no certificate", name)
         return True
