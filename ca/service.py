@@ -95,8 +95,13 @@ class CaService:
             await asyncio.wait(self._running)
         await asyncio.to_thread(self._writer.shutdown)
 
+    async def follow(self) -> None:
+        """Take over what another master has changed; the listeners are told of another CRL. PuppetError: the store is away."""
+        await asyncio.to_thread(self.store.refresh)
+        await self._tell()
+
     async def keep_fresh(self, *, every: float = 3600.0) -> None:
-        """Runs until cancelled: signs the CRL and the master's own certificate again before they end."""
+        """Runs until cancelled: signs the CRL and the master's own certificate before they end; decides what a lost master has not."""
         while True:
             try:
                 await self.refresh_crl_if_due()
@@ -106,6 +111,10 @@ class CaService:
                 await self._finish(self._write(self.renew_own))
             except (PuppetError, OSError) as err:
                 log.error("The CA could not see to the master's own certificate: %s", err)
+            try:
+                await self.decide_again(None)
+            except PuppetError as err:
+                log.error("The CA could not look for requests without a decision: %s", err)
             await asyncio.sleep(every)
 
     # --- requests

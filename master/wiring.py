@@ -17,6 +17,7 @@ from ca.autosign import Autosign
 from ca.configured import audit_of, ca_options, ca_store, key_kind
 from ca.service import CaService
 from ca.setup.bootstrap import bootstrap, ensure_own_certificate
+from ca.storage.store import TOPIC
 from certs.files.ssldir import SslDir
 from certs.oids import OidNames
 from environments.directories import Environments
@@ -263,7 +264,7 @@ async def _serving(
             health=health,
         )
         http = _http_server(settings, served, ca, metrics, refusals, supervisor)
-        health.add(conditions(settings, compile_pool.processes, lambda: http.tls.trust, store))
+        health.add(conditions(settings, compile_pool.processes, lambda: http.tls.trust, store, ca))
         health.describe(metrics)
         metrics.read("puppet_tasks", "gauge", "Tasks of the event loop.", lambda: [((), len(asyncio.all_tasks()))])
         if proxy is not None and store is not None:
@@ -283,7 +284,7 @@ async def _serving(
         if recorder is not None:
             supervisor.start(RECORD_DEPENDENCIES, recorder.keep_written)
         supervisor.start(RECORD_ORIGINS, partial(record_file.keep_written, compile_pool.origins))
-        _start_watches(settings, ca, http, health, metrics, crl_refresh, supervisor)
+        _start_watches(settings, ca, state, http, health, metrics, crl_refresh, supervisor)
         yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port)
 
 
@@ -330,6 +331,7 @@ async def _crl_refresh(settings: MasterSettings, metrics: Metrics) -> CrlRefresh
 def _start_watches(
     settings: MasterSettings,
     ca: CaService | None,
+    state: SharedState | None,
     http: HttpServer,
     health: Health,
     metrics: Metrics,
@@ -344,6 +346,9 @@ def _start_watches(
         supervisor.start(REFRESH_CRL, partial(crl_refresh.keep_fresh, settings.crl_refresh_interval))
     if ca is not None:
         ca.on_revocation.append(http.tls.reload)
+        if ca.store.is_shared:
+            assert state is not None
+            state.notices.on(TOPIC, ca.follow)
         supervisor.start(RENEW_CRL, ca.keep_fresh)
     supervisor.start(WATCH_HEALTH, health.watch)
     supervisor.start(REMOVE_LEFTOVERS, partial(asyncio.to_thread, remove_leftovers, settings))

@@ -42,6 +42,8 @@ def bootstrap(
     """
     Return the CA of a master that starts: made if there is nothing, then the master's own key and certificate, if it has none.
 
+    Where the CA's database is away, this machine's copies are in force, and nothing is signed until it is back.
+
     Killed at any point, the next start goes on from there. Blocks, for seconds when it makes RSA keys.
 
     Args:
@@ -57,6 +59,8 @@ def bootstrap(
     except OSError as err:
         raise _unusable(store, err) from err
     authority = open_authority(store, rules, now=now, report=report)
+    if store.is_away:
+        return authority
     registry = CertificateRegistry(authority)
     for sentence in (*authority.store.repair_modes(), *registry.recover(), *authority.warnings()):
         log.warning("%s", sentence)
@@ -119,7 +123,8 @@ def open_authority(
         signers.load(files)
         store.create_directories()
         authority = CertificateAuthority(store, rules, now=now, report=report)
-        store.next_serial()
+        if not store.is_away:
+            store.next_serial()
         authority.crl()
         if not files.capub.exists():
             store.write(files.capub, keys.public_pem(authority.key.public_key()))

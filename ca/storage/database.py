@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, delete, extract, func, insert, select, text, update
+from sqlalchemy import Connection, Table, delete, extract, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from certs import certificates, crl, keys, signatures
+from certs import certificates, keys
 from certs.files import bundles
 from certs.files.cadir import CaFiles
 from shared.clock import utc_now
-from shared.errors import BadData, ConfigError, TooLarge
+from shared.errors import ConfigError
 from shared.failpoints import failpoint
 from shared.names import valid_certname
 from shared.state.database import StateAway, StateDatabase
 from shared.state.notices import notify
 from shared.state.tables import CA, CA_INVENTORY, CA_REQUESTS, CA_SIGNED
 
+from .copies import CaRow, content_of, read_copies, write_copies
 from .inventory import Inventory, InventoryEntry
-from .store import PRIVATE_MODE, CaContents, CaStore, NameFiles
+from .rows import bytes_of, entry_of, hex_of, insert_all, insert_contents, inventory_values, read_row
+from .store import PRIVATE_MODE, TOPIC, CaContents, CaStore, NameFiles
 
 log = logging.getLogger("puppet.ca")
-
-TOPIC = "crl"
-"""The topic of notices about another CRL or certificate of the CA."""
 
 LOCK = 0x62756E72616B6361
 """The number of the advisory lock under which a CA writes."""
@@ -44,22 +41,10 @@ LEFT_UNDECIDED = 300
 """Seconds after which a master that has not decided about a request must have ended: far longer than autosign takes."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """The CA's row, but for the serial. `version` is -1 for copies on this machine that were read while the database was away."""
-
-    version: int
-    certificates: bytes
-    certificates_written: datetime
-    crls: bytes
-    crls_written: datetime
-    key: bytes | None
-
-
 @dataclass
 class _Transaction:
     connection: Connection
-    row: _Row | None
+    row: CaRow | None
     is_changed: bool = False
     when_stored: list[Callable[[], None]] = field(default_factory=list)
 
@@ -82,11 +67,10 @@ class DatabaseStore(CaStore):
     def __init__(self, files: CaFiles, database: StateDatabase, master: str, password: bytes | None = None) -> None:
         super().__init__(files)
         self.master = master
-        self.last_seen: datetime | None = None
         self.problem = ""
         self._password = password
         self._database = database
-        self._row: _Row | None = None
+        self._row: CaRow | None = None
         self._writers = threading.RLock()
         self._publishing = threading.Lock()
         self._local = threading.local()
@@ -98,56 +82,23 @@ class DatabaseStore(CaStore):
         with self._publishing:  # also while it is read, so that no older row replaces a newer one
             known = self._row.version if self._row is not None else -1
             try:
-                row = self._database.transact(lambda connection: _read_row(connection, known))
+                row = self._database.transact(lambda connection: read_row(connection, known))
             except StateAway as err:
                 self.problem = str(err)
                 raise
             self.problem, self.last_seen = "", utc_now()
             self._row = row or self._row
             if self._row is not None:
-                self._write_copies(self._row)
+                write_copies(self, self._row, with_key=self._password is not None)
         return row is not None
 
-    def _publish(self, row: _Row) -> None:
+    def _publish(self, row: CaRow) -> None:
         """Let a row that is committed be in force here."""
         with self._publishing:
             self._row = row
-            self._write_copies(row)
+            write_copies(self, row, with_key=self._password is not None)
 
-    def _write_copies(self, row: _Row) -> None:
-        """Write the files that TLS reads, unless they are the same; a failure is logged, and `refresh` tries again."""
-        files = self.files
-        try:
-            self.create_directories()
-            if row.key is not None and self._password:
-                self._write_copy(files.cakey, row.key, mode=PRIVATE_MODE)
-            self._write_copy(files.cacert, row.certificates, row.certificates_written)
-            if not self._has_newer_crls(row):
-                self._write_copy(files.cacrl, row.crls, row.crls_written)
-        except OSError as err:
-            log.error("Could not write this master's copy of the CA's certificate and CRL, which TLS reads: %s", err)
-
-    def _write_copy(self, path: Path, content: bytes, written: datetime | None = None, **options: Any) -> None:
-        if _content(path) == content:
-            return
-        self.write(path, content, **options)
-        if written is not None:
-            os.utime(path, (written.timestamp(),) * 2)
-
-    def _has_newer_crls(self, row: _Row) -> bool:
-        """Return whether this machine's copy is newer, because the database was restored from a back-up."""
-        copy = _content(self.files.cacrl)
-        if copy in (None, row.crls):
-            return False
-        try:
-            authorities = bundles.certificates(row.certificates)
-            lists = bundles.revocation_lists(copy or b"")
-            genuine = [each for each in lists if any(signatures.crl_is_genuine(each, authority) for authority in authorities)]
-            return crl.newer_known(bundles.revocation_lists(row.crls), genuine) is not None
-        except (BadData, TooLarge):
-            return False
-
-    def _current(self) -> _Row:
+    def _current(self) -> CaRow:
         transaction = self._transaction
         row = transaction.row if transaction is not None else self._row
         if row is None:
@@ -172,6 +123,10 @@ class DatabaseStore(CaStore):
     def place(self) -> str:
         return "the masters' database"
 
+    @property
+    def is_away(self) -> bool:
+        return bool(self.problem)
+
     def exists(self) -> bool:
         return self._row is not None
 
@@ -185,7 +140,7 @@ class DatabaseStore(CaStore):
         try:
             self.refresh()
         except StateAway as err:
-            self._row = self._copies_as_row()
+            self._row = read_copies(self.files)
             if self._row is None:
                 raise
             log.error("%s. The CA's certificate and CRL of %s are in force", err, self._row.crls_written.isoformat(" ", "seconds"))
@@ -195,13 +150,6 @@ class DatabaseStore(CaStore):
                 hint="'puppet state move' brings it there. If this is the wrong database, correct the setting state.",
             )
         return self._row is not None
-
-    def _copies_as_row(self) -> _Row | None:
-        authorities, lists = _content(self.files.cacert), _content(self.files.cacrl)
-        if authorities is None or lists is None:
-            return None
-        written = (datetime.fromtimestamp(path.stat().st_mtime, UTC) for path in (self.files.cacert, self.files.cacrl))
-        return _Row(-1, authorities, next(written), lists, next(written), None)
 
     def check_whole(self) -> None:
         """Raise ConfigError when this master lacks the CA's key, or has another one; put the key into the database if it shall be there."""
@@ -243,44 +191,11 @@ class DatabaseStore(CaStore):
             # Before the commit, so that no CA is without its key.
             self.write(self.files.cakey, key or contents.key, mode=PRIVATE_MODE)
             failpoint("ca.bootstrap-staged-cakey")
-            self._insert(transaction, contents, key.decode() if self._password and key else None)
+            insert_contents(transaction.connection, contents, key.decode() if self._password and key else None, self.master)
+            notify(transaction.connection, TOPIC)
+            transaction.row, transaction.is_changed = read_row(transaction.connection), True
             failpoint("ca.bootstrap-staged")
         failpoint("ca.bootstrap-done")
-
-    def _insert(self, transaction: _Transaction, contents: CaContents, key: str | None) -> None:
-        connection, now = transaction.connection, func.clock_timestamp()
-        _insert_all(connection, CA_INVENTORY, (_inventory_values(entry, by) for entry, by in contents.inventory))
-        moment = connection.execute(select(now)).scalar_one()
-        _insert_all(
-            connection,
-            CA_SIGNED,
-            (
-                {"name": name, "pem": pem.decode(), "serial": _hex(bundles.certificate(pem).serial_number), "written": moment}
-                for name, pem in contents.signed.items()
-            ),
-        )
-        _insert_all(
-            connection,
-            CA_REQUESTS,
-            (
-                {"name": name, "pem": pem.decode(), "written": moment, "received_by": self.master, "is_decided": True}
-                for name, pem in contents.requests.items()
-            ),
-        )
-        connection.execute(
-            insert(CA).values(
-                id=1,
-                version=int(moment.timestamp() * 1000),  # higher than of any CA that was here before
-                certificates=contents.certificates.decode(),
-                certificates_written=now,
-                crls=contents.crls.decode(),
-                crls_written=now,
-                key=key,
-                next_serial=_hex(contents.next_serial),
-            )
-        )
-        notify(connection, TOPIC)
-        transaction.row, transaction.is_changed = _read_row(connection), True
 
     def contents(self) -> CaContents:
         with self.writing():
@@ -294,7 +209,7 @@ class DatabaseStore(CaStore):
                 row.certificates,
                 row.crls,
                 self.next_serial(),
-                tuple((_entry(each), each.signed_by) for each in entries),
+                tuple((entry_of(each), each.signed_by) for each in entries),
                 {each.name: each.request for each in pems if each.request is not None},
                 {each.name: each.certificate for each in pems if each.certificate is not None},
             )
@@ -331,7 +246,7 @@ class DatabaseStore(CaStore):
                 connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = '{HOLD}s'"))
                 connection.execute(text("SET LOCAL synchronous_commit = on"))
                 connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
-                row = _read_row(connection)
+                row = read_row(connection)
                 if row is not None and row != self._row:
                     self._publish(row)
                 if row is None and must_exist:
@@ -372,7 +287,7 @@ class DatabaseStore(CaStore):
         assert transaction is not None, "the caller holds the lock"
         transaction.connection.execute(update(CA).values(version=CA.c.version + 1, **values))
         notify(transaction.connection, TOPIC)
-        transaction.row, transaction.is_changed = _read_row(transaction.connection), True
+        transaction.row, transaction.is_changed = read_row(transaction.connection), True
 
     # --- CRLs
 
@@ -393,7 +308,7 @@ class DatabaseStore(CaStore):
 
     def newest_crls(self) -> Iterator[bytes]:
         """Yield this machine's copy, which outlives the database."""
-        copy = _content(self.files.cacrl)
+        copy = content_of(self.files.cacrl)
         if copy is not None:
             yield copy
 
@@ -427,7 +342,7 @@ class DatabaseStore(CaStore):
         return number
 
     def save_next_serial(self, number: int) -> None:
-        self._connection.execute(update(CA).values(next_serial=_hex(number)))
+        self._connection.execute(update(CA).values(next_serial=hex_of(number)))
         failpoint("ca.serial-stored")
 
     def serial_stamp(self) -> object:
@@ -441,25 +356,25 @@ class DatabaseStore(CaStore):
         return f"the inventory in {self.place}"
 
     def record(self, record: InventoryEntry) -> None:
-        self._connection.execute(insert(CA_INVENTORY).values(**_inventory_values(record, self.master)))
+        self._connection.execute(insert(CA_INVENTORY).values(**inventory_values(record, self.master)))
         failpoint("ca.inventory-written")
 
     def inventory(self) -> Inventory:
-        return Inventory(map(_entry, self._read(lambda c: c.execute(select(CA_INVENTORY).order_by(CA_INVENTORY.c.serial)).all())))
+        return Inventory(map(entry_of, self._read(lambda c: c.execute(select(CA_INVENTORY).order_by(CA_INVENTORY.c.serial)).all())))
 
     def entries_of(self, name: str) -> list[InventoryEntry]:
         query = select(CA_INVENTORY).where(CA_INVENTORY.c.name == name).order_by(CA_INVENTORY.c.serial)
-        return [_entry(row) for row in self._read(lambda connection: connection.execute(query).all())]
+        return [entry_of(row) for row in self._read(lambda connection: connection.execute(query).all())]
 
     def has_issued_serial(self, serial: int) -> bool:
-        query = select(CA_INVENTORY.c.serial).where(CA_INVENTORY.c.serial == _hex(serial))
+        query = select(CA_INVENTORY.c.serial).where(CA_INVENTORY.c.serial == hex_of(serial))
         return self._read(lambda connection: connection.scalar(query)) is not None
 
     def replace_inventory(self, entries: list[InventoryEntry]) -> None:
         """Add the entries that are missing; those that are there keep the master that signed."""
         present = set(self._connection.scalars(select(CA_INVENTORY.c.serial)))
-        missing = (_inventory_values(entry, "") for entry in entries if _hex(entry.serial) not in present)
-        _insert_all(self._connection, CA_INVENTORY, missing)
+        missing = (inventory_values(entry, "") for entry in entries if hex_of(entry.serial) not in present)
+        insert_all(self._connection, CA_INVENTORY, missing)
 
     # --- requests and certificates
 
@@ -477,14 +392,14 @@ class DatabaseStore(CaStore):
 
     def _pem(self, table: Table, name: str) -> bytes | None:
         query = select(table.c.pem).where(table.c.name == valid_certname(name))
-        return _bytes(self._read(lambda connection: connection.scalar(query)))
+        return bytes_of(self._read(lambda connection: connection.scalar(query)))
 
     def save_request(self, name: str, pem: bytes) -> None:
         self._save(CA_REQUESTS, name, pem=pem.decode(), received_by=self.master, is_decided=False)
         failpoint("ca.request-written")
 
     def save_signed(self, name: str, pem: bytes) -> None:
-        self._save(CA_SIGNED, name, pem=pem.decode(), serial=_hex(bundles.certificate(pem).serial_number))
+        self._save(CA_SIGNED, name, pem=pem.decode(), serial=hex_of(bundles.certificate(pem).serial_number))
         failpoint("ca.certificate-written")
 
     def _save(self, table: Table, name: str, **values: Any) -> None:
@@ -526,7 +441,7 @@ class DatabaseStore(CaStore):
             )
         )
         for name, request, certificate in sorted(self._read(lambda connection: connection.execute(query).all()), key=lambda row: row[0]):
-            yield NameFiles(name, _bytes(request), _bytes(certificate))
+            yield NameFiles(name, bytes_of(request), bytes_of(certificate))
 
     def pending_size(self) -> tuple[int, int]:
         query = select(func.count(), func.coalesce(func.sum(func.length(CA_REQUESTS.c.pem)), 0))
@@ -544,56 +459,13 @@ class DatabaseStore(CaStore):
     def undecided(self, since: float | None) -> list[str]:
         """Return those of this master, if it was killed, and those of any master that have been undecided for long."""
         age = extract("epoch", func.clock_timestamp() - CA_REQUESTS.c.written)
-        mine: Column[Any] | Any = CA_REQUESTS.c.received_by == self.master if since is not None else text("false")
-        query = select(CA_REQUESTS.c.name).where(~CA_REQUESTS.c.is_decided, mine | (age > LEFT_UNDECIDED))
+        is_left = age > LEFT_UNDECIDED
+        if since is not None:
+            is_left |= CA_REQUESTS.c.received_by == self.master
+        query = select(CA_REQUESTS.c.name).where(~CA_REQUESTS.c.is_decided, is_left)
         return sorted(self._read(lambda connection: connection.scalars(query).all()))
 
     def mark_decided(self, name: str) -> None:
         query = update(CA_REQUESTS).where(CA_REQUESTS.c.name == valid_certname(name)).values(is_decided=True)
         with self._database.begin() as connection:
             connection.execute(query)
-
-
-def _read_row(connection: Connection, known: int | None = None) -> _Row | None:
-    """Return the CA's row; None when there is none, or it has the known version."""
-    columns = (CA.c.version, CA.c.certificates, CA.c.certificates_written, CA.c.crls, CA.c.crls_written, CA.c.key)
-    query = select(*columns) if known is None else select(*columns).where(CA.c.version != known)
-    row = connection.execute(query).one_or_none()
-    if row is None:
-        return None
-    return _Row(row[0], row[1].encode(), row[2], row[3].encode(), row[4], _bytes(row[5]))
-
-
-def _insert_all(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
-    if values := list(rows):
-        connection.execute(insert(table), values)
-
-
-def _inventory_values(entry: InventoryEntry, signed_by: str) -> dict[str, Any]:
-    return {
-        "serial": _hex(entry.serial),
-        "not_before": entry.not_before,
-        "not_after": entry.not_after,
-        "subject": entry.subject,
-        "name": entry.name,
-        "signed_by": signed_by,
-    }
-
-
-def _entry(row: Any) -> InventoryEntry:
-    return InventoryEntry(int(row.serial, 16), row.not_before, row.not_after, row.subject)
-
-
-def _hex(serial: int) -> str:
-    return f"{serial:040x}"
-
-
-def _bytes(value: str | None) -> bytes | None:
-    return value.encode() if value is not None else None
-
-
-def _content(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None

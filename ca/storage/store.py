@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,9 @@ from shared.names import valid_certname
 from .inventory import Inventory, InventoryEntry
 
 log = logging.getLogger("puppet.ca")
+
+TOPIC = "crl"
+"""The topic of notices about another CRL or certificate of the CA."""
 
 PUBLIC_MODE, PRIVATE_MODE = 0o644, 0o640
 MAX_FILE = 1024 * 1024  # bytes of a request or certificate
@@ -107,6 +111,20 @@ class CaStore(ABC):
     @abstractmethod
     def litter(self) -> list[Path]:
         """Return the files that a crash left behind. They are never listed, signed or served."""
+
+    # --- what other masters change
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the store could not be used when it was asked last; what is on this machine is in force then."""
+        return False
+
+    last_seen: datetime | None = None
+    """When the CRLs in force were last those of a store that may be away; None: never, or it cannot be."""
+
+    def refresh(self) -> bool:
+        """Take over what other masters have changed since the last time; return whether it was anything. Unavailable: it is away."""
+        return False
 
     # --- a CA as a whole
 

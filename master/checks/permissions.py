@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ca.configured import ca_files
+from ca.configured import ca_files, ca_place
 from shared.errors import ConfigError
 from shared.process import daemon
 from shared.settings import MasterSettings
@@ -69,7 +69,7 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
     read += [settings.route_file, settings.confdir / CONFIGURATION]
     written = list(written_folders(settings))
     if settings.ca:
-        is_in_files = settings.state == "files"
+        is_in_files = ca_place(settings) == "files"
         written += [files.cadir, *((files.csrdir, files.signeddir) if is_in_files else ())]
         read += [files.cacert, files.cacrl, *((files.serial, files.cert_inventory) if is_in_files else ())]
     for path in read:
