@@ -97,6 +97,7 @@ class Site:
     clock: Clock = field(default_factory=Clock)
     rules: CaOptions = field(default_factory=lambda: CaOptions(master="master.example.com"))
     trail: list[dict[str, object]] = field(default_factory=list)
+    address: str = ""  # of the database, for `in_child`; a CA in files has none
 
     @property
     def files(self) -> CaFiles:
@@ -139,7 +140,7 @@ class Site:
     def in_child(self, *command: str, failpoints: str = "") -> subprocess.CompletedProcess[str]:
         """One of `COMMANDS` in a process of its own, which a failpoint may kill (return code -9)."""
         environ = {**os.environ, "BUNRAKU_FAILPOINTS": failpoints}
-        argv = [sys.executable, "-m", "tests.support.ca_site", str(self.root), *command]
+        argv = [sys.executable, "-m", "tests.support.ca_site", self.address, str(self.root), *command]
         return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[2], check=False)
 
     def snapshot(self) -> dict[str, bytes]:
@@ -154,6 +155,10 @@ class DatabaseSite(Site):
     database: StateDatabase = field(kw_only=True)
     master: str = "master.example.com"
     password: bytes | None = None
+
+    @property
+    def ssldir(self) -> SslDir:
+        return SslDir.at(self.root / "ssl", self.master)
 
     def store(self) -> CaStore:
         return DatabaseStore(self.files, self.database, self.master, self.password)
@@ -194,8 +199,8 @@ def emptied(database: StateDatabase) -> StateDatabase:
 
 
 @pytest.fixture
-def database_site(tmp_path: Path, ca_database: StateDatabase) -> DatabaseSite:
-    made = DatabaseSite(tmp_path, database=emptied(ca_database))
+def database_site(tmp_path: Path, postgresql: PostgresqlServer, ca_database: StateDatabase) -> DatabaseSite:
+    made = DatabaseSite(tmp_path, database=emptied(ca_database), address=postgresql.address("ca"))
     made.create()
     return made
 
@@ -256,5 +261,6 @@ COMMANDS: dict[str, Callable[..., object]] = {
 }
 
 if __name__ == "__main__":
-    root, action, *arguments = sys.argv[1:]
-    COMMANDS[action](Site(Path(root)), *arguments)
+    address, root, action, *arguments = sys.argv[1:]
+    in_child = DatabaseSite(Path(root), database=StateDatabase.open(address)) if address else Site(Path(root))
+    COMMANDS[action](in_child, *arguments)
