@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -61,7 +62,8 @@ def run_on_ca(spec: CommandSpec[Any], command: Callable[..., int], argv: Sequenc
     except ConfigError as err:
         Console(sys.stdout, sys.stderr).error(f"Could not initialize: {err}", err.hint)
         return puppet_cert.NO_CA
-    return command(arguments, place)
+    with closing(place.store):
+        return command(arguments, place)
 
 
 main = replace(puppet_cert.COMMAND, is_face=False, call=lambda argv: run_on_ca(puppet_cert.COMMAND, puppet_cert.cert, argv))

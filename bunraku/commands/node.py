@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from ca.commands import puppet_cert
@@ -92,7 +93,8 @@ def main(options: IndirectionOptions, flags: dict[str, Any]) -> int:
             print("\n\n".join(map(status_text, statuses)))
         return 0 if len(statuses) == len(names) else 1
     place, stored = place_for(flags), StoredNodes(settings)
-    failed = [name for name in names if not clean_node(name, place, stored)]
+    with closing(place.store):
+        failed = [name for name in names if not clean_node(name, place, stored)]
     return 1 if failed else 0
 
 

@@ -75,6 +75,9 @@ class DatabaseStore(CaStore):
         self._publishing = threading.Lock()
         self._local = threading.local()
 
+    def close(self) -> None:
+        self._database.disconnect()
+
     # --- the row and its copies on this machine
 
     def refresh(self) -> bool:

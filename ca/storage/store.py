@@ -71,6 +71,10 @@ class CaStore(ABC):
     def __init__(self, files: CaFiles) -> None:
         self.files = files
 
+    def close(self) -> None:
+        """Close what was opened for this store alone, at the end of a command."""
+        return
+
     # --- files of this machine
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime
 from typing import Final
 
@@ -26,7 +27,11 @@ AREA: Final = "certificates"
 
 def check(settings: MasterSettings, now: datetime) -> list[Finding]:
     """Return all problems; none for a master whose CA will be made at its first start."""
-    store = ca_store(settings)
+    with closing(ca_store(settings)) as store:
+        return _check(settings, store, now)
+
+
+def _check(settings: MasterSettings, store: CaStore, now: datetime) -> list[Finding]:
     findings: list[Finding] = []
     if settings.ca:
         findings += run_check(AREA, lambda: _authority(settings, store, now))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote_plus
@@ -59,7 +60,6 @@ class PreviewNodes:
     def __post_init__(self) -> None:
         self._server_facts = server_facts(self.settings)
         self._external = TrustedExternal.of(self.settings).about
-        self._ca = ca_store(self.settings)
         self._oid_names = OidNames.load(self.settings.trusted_oid_mapping_file)
 
     async def all(self) -> list[str]:
@@ -145,7 +145,8 @@ class PreviewNodes:
 
     def _client_of(self, name: str) -> Client | None:
         """Return a node as the client that it is with its certificate; None when this host has none of it. Blocks."""
-        pem = self._ca.signed(name)
+        with closing(ca_store(self.settings)) as store:
+            pem = store.signed(name)
         if pem is None:
             return None
         try:

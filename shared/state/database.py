@@ -78,7 +78,11 @@ class StateDatabase:
     async def close(self) -> None:
         """Close all connections, after the work that has begun."""
         await asyncio.to_thread(self._threads.shutdown)
-        await asyncio.to_thread(self._engine.dispose)
+        await asyncio.to_thread(self.disconnect)
+
+    def disconnect(self) -> None:
+        """Close the connections that nobody uses now. Blocks."""
+        self._engine.dispose()
 
     def _transact(self, work: Callable[[Connection], T]) -> T:
         attempts = self._limits.attempts
