@@ -79,6 +79,7 @@ def create(
     report: Audit = audit.to_log,
 ) -> None:
     """Create a new self-signed CA, whole or not at all; ConfigError when there is one already."""
+    store.check_free()
     store.create_directories()
     secret = signers.password(store.files)
     key, moment = generate(), now()
