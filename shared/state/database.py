@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, make_url
@@ -58,15 +59,17 @@ class StateDatabase:
 
     def transact(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in a transaction, after the tables have been made or migrated, and return its result. Blocks."""
-        try:
+        with _absence_named():
             self._migrate_once()
             return self._transact(work)
-        except PoolTimeout as err:
-            raise StateAway("all connections are in use") from err
-        except DBAPIError as err:
-            if (reason := reason_of_absence(err)) is not None:
-                raise StateAway(reason) from err
-            raise
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """A transaction that is committed when the block ends, and rolled back when it raises; never repeated. Blocks."""
+        with _absence_named():
+            self._migrate_once()
+            with self._engine.begin() as connection:
+                yield connection
 
     async def run(self, work: Callable[[Connection], T]) -> T:
         """Do the same in a thread; it runs to its end even when the task that waits for it is cancelled."""
@@ -75,7 +78,11 @@ class StateDatabase:
     async def close(self) -> None:
         """Close all connections, after the work that has begun."""
         await asyncio.to_thread(self._threads.shutdown)
-        await asyncio.to_thread(self._engine.dispose)
+        await asyncio.to_thread(self.disconnect)
+
+    def disconnect(self) -> None:
+        """Close the connections that nobody uses now. Blocks."""
+        self._engine.dispose()
 
     def _transact(self, work: Callable[[Connection], T]) -> T:
         attempts = self._limits.attempts
@@ -98,6 +105,18 @@ class StateDatabase:
             except UnknownSchema as err:
                 raise ConfigError(f"The database of the setting state cannot be used: {err}") from err
             self._is_migrated = True
+
+
+@contextmanager
+def _absence_named() -> Iterator[None]:
+    try:
+        yield
+    except PoolTimeout as err:
+        raise StateAway("all connections are in use") from err
+    except DBAPIError as err:
+        if (reason := reason_of_absence(err)) is not None:
+            raise StateAway(reason) from err
+        raise
 
 
 def _engine(url: URL, limits: DatabaseLimits) -> Engine:
