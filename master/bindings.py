@@ -41,6 +41,7 @@ from shared.models.static_file_content import STATIC_FILE_CONTENT
 from shared.models.status import STATUS, Status
 from shared.process.log import LEVELS
 from shared.settings import MasterSettings
+from shared.state.masters import SharedState
 from shared.wire.dialects import MODERN
 
 from .authorization.patterns import acl_entry
@@ -67,6 +68,7 @@ from .termini.mounts import FileServer
 from .termini.node import Classifier, NodeFiles, Plain, WithFacts
 from .termini.registry import Factories, TerminusRegistry
 from .termini.resource_type import NotManaged, Parser
+from .termini.state import POSTGRESQL, StateTermini
 from .termini.trusted_external import TrustedExternal
 
 log = logging.getLogger("puppet.master")
@@ -91,9 +93,14 @@ def node_factories(
     settings: MasterSettings,
     parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
+    state: SharedState | None = None,
 ) -> Factories:
     """Return the node termini by the names of the setting node_terminus."""
+    shared = StateTermini(settings, state)
     return {
+        POSTGRESQL: lambda: NodeFiles(shared.nodes(), parser),
+        # As write_only_yaml: the next run of the node writes it anew.
+        f"write_only_{POSTGRESQL}": lambda: NodeFiles(shared.nodes(is_record=True), parser),
         "puppetdb": lambda: PuppetDbNodes(client or puppetdb_client(settings)),
         "plain": Plain,
         "exec": lambda: Classifier(settings.external_nodes.split(), timeout=settings.command_timeout, most=settings.command_output),
@@ -127,6 +134,7 @@ def facts_factories(
     settings: MasterSettings,
     parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
+    state: SharedState | None = None,
 ) -> Factories:
     """Return the facts termini by the names of the setting facts_terminus."""
 
@@ -136,6 +144,7 @@ def facts_factories(
     return {
         "puppetdb": puppetdb,
         STORE_CONFIGS: puppetdb,
+        POSTGRESQL: lambda: StoredFacts(StateTermini(settings, state).facts(), parser=parser),
         "yaml": lambda: StoredFacts(
             Yaml(FACTS, settings.yamldir / "facts", durable=False, written=WrittenFiles(), items=WrittenItems(WRITTEN_ITEMS)),
             parser=parser,
@@ -145,15 +154,21 @@ def facts_factories(
     }
 
 
+def facts_place(settings: MasterSettings) -> str:
+    """Return the name of the terminus of facts, if routes.yaml names no other."""
+    return settings.facts_terminus or settings.place_of_state("yaml")
+
+
 def facts_binding(
     settings: MasterSettings,
     registry: TerminusRegistry,
     parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
+    state: SharedState | None = None,
 ) -> Binding[Facts]:
     """Bind the facts that nodes have sent; with storeconfigs a PuppetDB gets them as well."""
-    makers = facts_factories(settings, parser, client)
-    terminus = registry.terminus(FACTS, makers, settings.facts_terminus or "yaml")
+    makers = facts_factories(settings, parser, client, state)
+    terminus = registry.terminus(FACTS, makers, facts_place(settings))
     cache_name = STORE_CONFIGS if settings.storeconfigs and not isinstance(terminus, PuppetDbFacts) else ""
     return Binding(FACTS, terminus, cache=registry.cache(FACTS, makers, cache_name))
 
@@ -217,6 +232,7 @@ def bind(
     ca: CaService | None,
     parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
+    state: SharedState | None = None,
 ) -> Indirector:
     """Bind every indirection of a master to its terminus and cache; `client` is that of the site's PuppetDB."""
     client, parser = client or puppetdb_client(settings), parser or BodyParser()
@@ -233,8 +249,8 @@ def bind(
     )
     metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
     code = code_commands(settings)
-    nodes, reports = node_factories(settings, parser, client), report_factories(settings, client)
-    facts = facts_binding(settings, registry, parser, client)
+    nodes, reports = node_factories(settings, parser, client, state), report_factories(settings, client)
+    facts = facts_binding(settings, registry, parser, client, state)
     node: Binding[Any] = Binding(
         NODE,
         WithFacts(registry.terminus(NODE, nodes, settings.node_terminus), facts),

@@ -240,7 +240,7 @@ async def _serving(
         parsers.describe(metrics)
         ends.push_async_callback(parsers.close)
         parser = BodyParser(parsers)
-        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, parser, client)
+        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, parser, client, state)
         v4 = await asyncio.to_thread(v4_catalogs, settings, environments, compile_pool, indirector)
         limits = MasterLimits.of(settings)
         server = ServerEndpoints(environments, compile_pool.listing, v4, limits, code_commands(settings), parser)

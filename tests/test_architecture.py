@@ -258,6 +258,7 @@ HIDDEN = {
     "language/loading/ruby_functions.py": "the same for what judges functions in Ruby",
     "master/pools/parse_worker.py": "few sites ask for catalogs of facts in the request",
     "master/process.py": "the account is left and the pid file written before the server is loaded",
+    "master/termini/state.py": "a master whose state is in files does without SQLAlchemy, which takes 10 MB",
     "store/process/listeners.py": "a store without TLS does not load certificates and cryptography, which take 10 MB",
     "store/queries/service.py": "few stores are asked in PQL, or are on PostgreSQL: each takes 3 MB",
     "shared/ral/": "few values and titles have to match a pattern, whose engine takes 1.5 MB",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +28,7 @@ from ..faces import INDIRECTION_ACTIONS, IndirectionOptions
 from ..peer import open_wiring
 
 MAX_REPORT = 64 * 2**20  # bytes
-_FACT_FILES = {"yaml": "*.yaml", "json": "*.json"}
+_OWN_PLACES = ("yaml", "json", "postgresql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +100,16 @@ def print_last_runs(options: ReportOptions, settings: MasterSettings, now: datet
     return 0
 
 
-def nodes_with_facts(settings: MasterSettings) -> Iterator[str]:
-    """
-    Yield the names of the nodes whose facts the master has stored in files; none if another terminus stores them. Blocks; raises OSError.
-    """
-    kind = settings.facts_terminus or "yaml"
-    if kind in _FACT_FILES:
-        folder = (settings.yamldir if kind == "yaml" else settings.server_datadir) / "facts"
-        for path in folder.glob(_FACT_FILES[kind]):
-            yield path.stem
+def nodes_with_facts(settings: MasterSettings) -> Iterable[str]:
+    """Return the names of the nodes whose facts the master has stored itself; none if another terminus has them. Blocks; raises OSError."""
+    from master.bindings import facts_factories, facts_place  # all of the master, which `submit` does not need
+    from master.termini.facts import StoredFacts
+
+    place = facts_place(settings)
+    if place not in _OWN_PLACES:
+        return ()
+    terminus = facts_factories(settings)[place]()
+    return terminus.files.keys() if isinstance(terminus, StoredFacts) else ()
 
 
 def is_asked_for(run: LatestReport, options: ReportOptions, silent_for: int | None, now: datetime) -> bool:

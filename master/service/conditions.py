@@ -29,7 +29,7 @@ def conditions(
     yield Condition(ProcessPool.CONDITION, "No catalog can be compiled", COMPILING, partial(_self_test, processes))
     yield Condition("revocation-lists", "The revocation list has ended", ("ca", *COMPILING), partial(_lists_in_force, trust))
     stores = {"yaml": settings.yamldir / "facts", "json": settings.server_datadir / "facts"}
-    facts = stores.get(settings.facts_terminus or "yaml")
+    facts = stores.get(settings.facts_terminus or settings.place_of_state("yaml"))
     if facts is not None:
         yield Condition("facts-store", "Facts cannot be stored", COMPILING, partial(_writable, facts))
     if "store" in settings.reports:

@@ -197,6 +197,10 @@ class MasterSettings(StoreSettings):
     write_timeout: Duration = setting(60, gt=0, doc="Seconds that a client may not read its answer.")
     drain_timeout: Duration = setting(30, gt=0, doc="Seconds for requests under way when the master stops.")
 
+    def place_of_state(self, files: str) -> str:
+        """Return the name of an indirection's terminus: `postgresql` where masters share a database, or else the one named on files."""
+        return files if self.state == "files" else "postgresql"
+
     @classmethod
     def relate(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Return the values; a store gets facts and catalogs, and all reports."""
