@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -210,16 +211,18 @@ def catalog_factories(settings: MasterSettings, compiler: Callable[[], CompilerT
     }
 
 
-def report_factories(settings: MasterSettings, client: PuppetDbClient | None = None) -> Factories:
-    """Return the report termini by their names in routes.yaml."""
+def report_factories(settings: MasterSettings, client: PuppetDbClient | None = None, state: SharedState | None = None) -> Factories:
+    """Return the report termini by their names in routes.yaml: `file` and `postgresql` are report processors whose `store` is there."""
 
-    def processed() -> Processed:
-        processors = processors_for(settings.reports, processor_factories(settings, client))
+    def processed(place: str) -> Processed:
+        processors = processors_for(settings.reports, processor_factories(settings, client, state, place))
         slowest = max((each.timeout for each in processors.values() if isinstance(each, PuppetDbReports)), default=0.0)
         return Processed(processors, timeout=max(TIMEOUT, slowest))
 
     return {
-        "processor": processed,
+        "processor": lambda: processed(settings.place_of_state("file")),
+        "file": lambda: processed("file"),
+        POSTGRESQL: lambda: processed(POSTGRESQL),
         "json": lambda: Json(REPORT, settings.server_datadir / "report"),
         "yaml": lambda: Yaml(REPORT, settings.yamldir / "report"),
     }
@@ -249,7 +252,7 @@ def bind(
     )
     metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
     code = code_commands(settings)
-    nodes, reports = node_factories(settings, parser, client, state), report_factories(settings, client)
+    nodes, reports = node_factories(settings, parser, client, state), report_factories(settings, client, state)
     facts = facts_binding(settings, registry, parser, client, state)
     node: Binding[Any] = Binding(
         NODE,
@@ -336,11 +339,14 @@ def ca_bindings(ca: CaService | None) -> list[Binding[Any]]:
     ]
 
 
-def processor_factories(settings: MasterSettings, client: PuppetDbClient | None = None) -> Mapping[str, Callable[[], Processor]]:
-    """Return the report processors by their names in the setting reports."""
+def processor_factories(
+    settings: MasterSettings, client: PuppetDbClient | None = None, state: SharedState | None = None, place: str = "file"
+) -> Mapping[str, Callable[[], Processor]]:
+    """Return the report processors by their names in the setting reports; `place` is that of `store`."""
+    files = partial(Store, settings.reportdir, writers=Writers(queue=settings.report_queue))
     return {
         "puppetdb": lambda: PuppetDbReports(client or puppetdb_client(settings)),
-        "store": lambda: Store(settings.reportdir, writers=Writers(queue=settings.report_queue)),
+        "store": StateTermini(settings, state).reports if place == POSTGRESQL else files,
         "log": Logged,
         "http": lambda: Http.of(settings),
     }

@@ -14,6 +14,7 @@ from shared.state.masters import SharedState
 if TYPE_CHECKING:
     from shared.state.database import StateDatabase
 
+    from ..reports.database import DatabaseReports
     from .database import DatabaseTerminus
 
 POSTGRESQL = "postgresql"
@@ -45,6 +46,11 @@ class StateTermini:
         from .database import DatabaseRecord, DatabaseTerminus
 
         return (DatabaseRecord if is_record else DatabaseTerminus)(NODE, nodes, self.database())
+
+    def reports(self) -> DatabaseReports:
+        from ..reports.database import DatabaseReports
+
+        return DatabaseReports(self.database())
 
     def database(self) -> StateDatabase:
         """Return the database; ConfigError when the setting names none."""

@@ -132,7 +132,22 @@ class Bucket:
         try:
             return open_beneath(self.root, f"{self._relative(value)}/contents", follow=False)
         except NotFound as err:
-            raise NotFound(f"Could not find a file with checksum {Checksum(self.algorithm, value)} in the filebucket") from err
+            raise self.missing(value) from err
+
+    def missing(self, value: str) -> NotFound:
+        """Return the error for a content that is not there."""
+        return NotFound(f"Could not find a file with checksum {Checksum(self.algorithm, value)} in the filebucket")
+
+    def quota_used_up(self) -> OutOfSpace:
+        """Return the error for a content that the quota has no room for."""
+        return OutOfSpace(f"The filebucket's quota of {self.quota} bytes is used up", hint="Remove old entries, or raise bucket_quota.")
+
+    def collision(self, value: str) -> Conflict:
+        """Return the error for a content that has the checksum of another one."""
+        return Conflict(
+            f"Existing backup and new file have different content but same checksum, {Checksum(self.algorithm, value)}. "
+            "Verify existing backup and remove if incorrect."
+        )
 
     def paths(self, value: str) -> list[str]:
         """Return the original paths of an entry, oldest first; [] without an entry."""
@@ -234,9 +249,7 @@ class Bucket:
             # Without the file, or with a damaged one, all entries are counted once.
             used = int(text) if text.isdigit() else self._counted()
             if used + size + ENTRY_OVERHEAD > self.quota:
-                raise OutOfSpace(
-                    f"The filebucket's quota of {self.quota} bytes is used up", hint="Remove old entries, or raise bucket_quota."
-                )
+                raise self.quota_used_up()
             yield
             os.pwrite(fd, b"%-24d\n" % (used + size + ENTRY_OVERHEAD), 0)
         finally:
@@ -349,10 +362,7 @@ class Incoming:
             os.close(old)
         if intact:
             bucket.report("err", f"Unable to verify existing FileBucket backup at '{contents}'.")
-            raise Conflict(
-                f"Existing backup and new file have different content but same checksum, {checksum}. "
-                "Verify existing backup and remove if incorrect."
-            )
+            raise bucket.collision(value)
         bucket.report("warning", f"Existing backup does not match its expected sum, {checksum}. Overwriting corrupted backup.")
         self._rename(contents)
 

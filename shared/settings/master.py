@@ -32,6 +32,9 @@ class MasterSettings(StoreSettings):
         doc="Where the master keeps certificates, nodes, facts, reports, the filebucket and what it knows of runs and deployments: files, "
         "or a database as postgresql://USER@HOST/DATABASE, which several masters share.",
     )
+    state_report_ttl: Duration = setting(
+        0, ge=0, doc="Seconds before reports are removed from the database of the setting state; 0: never."
+    )
     pidfile: Path = setting("$rundir/master.pid", doc="The daemon's process number.")
     daemonize: Flag = setting(True, doc="Go to the background.")
     user: str = setting("puppet", doc="The user the master runs as when root starts it.")
