@@ -18,7 +18,7 @@ from shared.clock import utc_now
 from shared.data.plainyaml import WrittenItems
 from shared.errors import ConfigError, Location
 from shared.filesystem.bucket import Bucket
-from shared.filesystem.checksums import algorithm
+from shared.filesystem.checksums import Algorithm, algorithm
 from shared.filesystem.textdiff import Differ
 from shared.filesystem.written import WrittenFiles
 from shared.indirector import Binding, Client, Indirector, Terminus
@@ -40,7 +40,6 @@ from shared.models.resource import RESOURCE
 from shared.models.resource_type import RESOURCE_TYPE
 from shared.models.static_file_content import STATIC_FILE_CONTENT
 from shared.models.status import STATUS, Status
-from shared.process.log import LEVELS
 from shared.settings import MasterSettings
 from shared.state.masters import SharedState
 from shared.wire.dialects import MODERN
@@ -59,7 +58,7 @@ from .puppetdb.report import PuppetDbReports
 from .puppetdb.termini import PuppetDbCatalogs, PuppetDbFacts, PuppetDbNodes
 from .reports.processors import TIMEOUT, Http, Logged, Processed, Processor, Store, processors_for
 from .reports.writers import Writers
-from .termini.bucket import BucketFiles
+from .termini.bucket import BucketFiles, report_to_log
 from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
 from .termini.facts import StoredFacts
 from .termini.files import ContentServer, MetadataServer, VersionedContent
@@ -183,20 +182,28 @@ def server_facts(settings: MasterSettings) -> dict[str, str]:
     return {"servername": settings.certname, "serverip": address, "serverversion": MODERN.version}
 
 
-def bucket_files(settings: MasterSettings) -> BucketFiles:
-    """Return the filebucket in the configured digest, and in md5 for agents of 3.x, which know no other."""
-    digest = algorithm(settings.digest_algorithm)
+def bucket_factories(settings: MasterSettings, state: SharedState | None = None) -> Factories:
+    """Return the termini of the filebucket by their names in routes.yaml."""
 
-    def bucket(kind: str) -> Bucket:
+    def files(kind: Algorithm) -> Bucket:
         return Bucket(
             settings.bucketdir,
-            algorithm=algorithm(kind),
+            algorithm=kind,
             quota=settings.bucket_quota,
             max_file=settings.max_bucket_body,
-            report=lambda level, text: log.log(LEVELS[level], "%s", text),
+            report=report_to_log,
             differ=Differ.of(settings),
         )
 
+    return {
+        "file": lambda: bucket_files(settings, files),
+        POSTGRESQL: lambda: bucket_files(settings, StateTermini(settings, state).bucket),
+    }
+
+
+def bucket_files(settings: MasterSettings, bucket: Callable[[Algorithm], Bucket]) -> BucketFiles:
+    """Return the filebucket in the configured digest, and in md5 for agents of 3.x, which know no other."""
+    digest = algorithm(settings.digest_algorithm)
     return BucketFiles(bucket(digest), legacy=bucket("md5") if digest != "md5" else None)
 
 
@@ -253,6 +260,7 @@ def bind(
     metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
     code = code_commands(settings)
     nodes, reports = node_factories(settings, parser, client, state), report_factories(settings, client, state)
+    buckets = bucket_factories(settings, state)
     facts = facts_binding(settings, registry, parser, client, state)
     node: Binding[Any] = Binding(
         NODE,
@@ -292,7 +300,7 @@ def bind(
         Binding(FILE_METADATA, metadata),
         Binding(FILE_CONTENT, ContentServer(files)),
         Binding(STATIC_FILE_CONTENT, VersionedContent(code, environments.root_of)),
-        Binding(FILE_BUCKET_FILE, bucket_files(settings)),
+        Binding(FILE_BUCKET_FILE, registry.terminus(FILE_BUCKET_FILE, buckets, settings.place_of_state("file"))),
         Binding(STATUS, CodeTerminus(lambda request: Status(name=request.key))),
         Binding(KEY, Terminus()),
         Binding(RESOURCE, registry.terminus(RESOURCE, {"ral": NotManaged}, "ral")),

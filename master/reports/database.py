@@ -72,7 +72,7 @@ def store_report(connection: Connection, host: str, received: datetime, body: by
     values: dict[str, Any] = {name: getattr(about, name) for name in _COLUMNS}
     while True:
         row = insert(reports).values(certname=host, received=received, body=body, **values).on_conflict_do_nothing()
-        if connection.execute(row).rowcount:
+        if connection.scalar(row.returning(reports.c.certname)) is not None:
             return
         stored = select(reports.c.body == body).where(reports.c.certname == host, reports.c.received == received)
         if connection.scalar(stored):

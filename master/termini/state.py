@@ -6,16 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.errors import ConfigError
+from shared.filesystem.checksums import Algorithm
+from shared.filesystem.textdiff import Differ
 from shared.models.facts import FACTS, Facts
 from shared.models.node import NODE, Node
 from shared.settings import MasterSettings
 from shared.state.masters import SharedState
+
+from .bucket import report_to_log
 
 if TYPE_CHECKING:
     from shared.state.database import StateDatabase
 
     from ..reports.database import DatabaseReports
     from .database import DatabaseTerminus
+    from .database_bucket import DatabaseBucket
 
 POSTGRESQL = "postgresql"
 """The name of these termini, for each indirection."""
@@ -51,6 +56,23 @@ class StateTermini:
         from ..reports.database import DatabaseReports
 
         return DatabaseReports(self.database())
+
+    def bucket(self, kind: Algorithm) -> DatabaseBucket:
+        """Return the filebucket of one checksum type."""
+        from .database_bucket import DatabaseBucket
+
+        settings = self.settings
+        return DatabaseBucket(
+            settings.state_queue / "bucket" / kind,
+            algorithm=kind,
+            quota=settings.bucket_quota,
+            max_file=settings.max_bucket_body,
+            report=report_to_log,
+            differ=Differ.of(settings),
+            database=self.database(),
+            pending_entries=settings.state_queue_entries,
+            pending_bytes=settings.state_queue_bytes,
+        )
 
     def database(self) -> StateDatabase:
         """Return the database; ConfigError when the setting names none."""

@@ -169,6 +169,10 @@ class Bucket:
                 entries += [BucketEntry(folder.name, stored, path) for path in self.paths(folder.name)]
         return sorted(entries, key=lambda entry: (entry.path, entry.stored))
 
+    def values(self) -> list[str]:
+        """Return the checksums of all entries, in hex."""
+        return [folder.name for folder in self._folders()]
+
     def _folders(self) -> Iterator[Path]:
         def below(folder: Path, depth: int) -> Iterator[Path]:
             try:
@@ -211,6 +215,15 @@ class Bucket:
                 new.write(block)
             return new.keep(value, path)
 
+    def remove(self, value: str) -> None:
+        """Remove an entry of a bucket that has no quota. Nobody may write the same entry at the same time."""
+        folder = self.folder(value)
+        for name in ("contents", "paths"):
+            (folder / name).unlink(missing_ok=True)
+        with suppress(OSError):  # a folder has other entries
+            for parent in (folder, *folder.parents[:8]):
+                parent.rmdir()
+
     def sweep(self, *, older_than: float = 86400.0) -> int:
         """Remove leftovers of dead writers that are older than `older_than` seconds; return their number. Each new writer calls it."""
         gone = 0
@@ -233,9 +246,9 @@ class Bucket:
             raise OutOfSpace("The filebucket's file system is full", hint=f"Free some space below {self.root}.")
 
     @contextmanager
-    def _charged(self, size: int) -> Iterator[None]:
+    def _charged(self, more: int) -> Iterator[None]:
         """
-        Count `size` more bytes against the quota while the entry is put in place.
+        Count so many more bytes against the quota while an entry is put in place.
 
         The sum is in `<root>/.usage`, written under a lock; without the file all entries are counted once.
         """
@@ -248,10 +261,10 @@ class Bucket:
             text = os.pread(fd, 40, 0).strip()
             # Without the file, or with a damaged one, all entries are counted once.
             used = int(text) if text.isdigit() else self._counted()
-            if used + size + ENTRY_OVERHEAD > self.quota:
+            if used + more > self.quota:
                 raise self.quota_used_up()
             yield
-            os.pwrite(fd, b"%-24d\n" % (used + size + ENTRY_OVERHEAD), 0)
+            os.pwrite(fd, b"%-24d\n" % (used + more), 0)
         finally:
             os.close(fd)
 
@@ -341,7 +354,7 @@ class Incoming:
         try:
             old = os.open(contents, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
-            with bucket._charged(self.size):
+            with bucket._charged(self.size + ENTRY_OVERHEAD):
                 self._rename(contents)
             return
         except OSError as err:

@@ -32,6 +32,13 @@ class MasterSettings(StoreSettings):
         doc="Where the master keeps certificates, nodes, facts, reports, the filebucket and what it knows of runs and deployments: files, "
         "or a database as postgresql://USER@HOST/DATABASE, which several masters share.",
     )
+    state_queue: Path = setting(
+        "$vardir/state_queue", doc="The directory of reports and files for the filebucket that wait for the database of the setting state."
+    )
+    state_queue_entries: int = setting(
+        50_000, gt=0, doc="The most pending reports, and as many files; further ones get 503 with Retry-After."
+    )
+    state_queue_bytes: Size = setting("1GiB", gt=0, doc="The most bytes of the pending reports, and as many of the files.")
     state_report_ttl: Duration = setting(
         0, ge=0, doc="Seconds before reports are removed from the database of the setting state; 0: never."
     )

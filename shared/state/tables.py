@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlalchemy import BigInteger, Boolean, Column, DateTime, ForeignKey, Identity, Index, Integer, LargeBinary, MetaData, Table, Text, UniqueConstraint, func
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+)
 
 from ..database.schema import Schema
 
@@ -69,9 +84,14 @@ bucket_paths = Table(
     "state_bucket_paths",
     metadata,
     Column("file_id", ForeignKey(bucket_files.c.id, ondelete="CASCADE"), primary_key=True),
-    Column("path", Text, primary_key=True),
-    Column("number", BigInteger, Identity(always=True), nullable=False),  # their order
+    Column("number", BigInteger, Identity(always=True), primary_key=True),  # their order
+    Column("path", LargeBinary, nullable=False),  # need not be UTF-8
 )
 
-bucket_usage = Table("state_bucket_usage", metadata, Column("bytes", BigInteger, nullable=False))
-"""One row: the bytes of all files in the bucket, with `ENTRY_OVERHEAD` of each. Without it they are counted once."""
+bucket_usage = Table(
+    "state_bucket_usage",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("bytes", BigInteger, nullable=False),
+)
+"""One row: the bytes of all files in the bucket, with `ENTRY_OVERHEAD` for each. Without it they are counted once."""
