@@ -41,7 +41,6 @@ from shared.models.resource_type import RESOURCE_TYPE
 from shared.models.static_file_content import STATIC_FILE_CONTENT
 from shared.models.status import STATUS, Status
 from shared.settings import MasterSettings
-from shared.state.masters import SharedState
 from shared.wire.dialects import MODERN
 
 from .authorization.patterns import acl_entry
@@ -93,10 +92,10 @@ def node_factories(
     settings: MasterSettings,
     parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
-    state: SharedState | None = None,
+    state: StateTermini | None = None,
 ) -> Factories:
     """Return the node termini by the names of the setting node_terminus."""
-    shared = StateTermini(settings, state)
+    shared = state or StateTermini(settings)
     return {
         POSTGRESQL: lambda: NodeFiles(shared.nodes(), parser),
         # As write_only_yaml: the next run of the node writes it anew.
@@ -134,7 +133,7 @@ def facts_factories(
     settings: MasterSettings,
     parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
-    state: SharedState | None = None,
+    state: StateTermini | None = None,
 ) -> Factories:
     """Return the facts termini by the names of the setting facts_terminus."""
 
@@ -144,7 +143,7 @@ def facts_factories(
     return {
         "puppetdb": puppetdb,
         STORE_CONFIGS: puppetdb,
-        POSTGRESQL: lambda: StoredFacts(StateTermini(settings, state).facts(), parser=parser),
+        POSTGRESQL: lambda: StoredFacts((state or StateTermini(settings)).facts(), parser=parser),
         "yaml": lambda: StoredFacts(
             Yaml(FACTS, settings.yamldir / "facts", durable=False, written=WrittenFiles(), items=WrittenItems(WRITTEN_ITEMS)),
             parser=parser,
@@ -164,7 +163,7 @@ def facts_binding(
     registry: TerminusRegistry,
     parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
-    state: SharedState | None = None,
+    state: StateTermini | None = None,
 ) -> Binding[Facts]:
     """Bind the facts that nodes have sent; with storeconfigs a PuppetDB gets them as well."""
     makers = facts_factories(settings, parser, client, state)
@@ -182,7 +181,7 @@ def server_facts(settings: MasterSettings) -> dict[str, str]:
     return {"servername": settings.certname, "serverip": address, "serverversion": MODERN.version}
 
 
-def bucket_factories(settings: MasterSettings, state: SharedState | None = None) -> Factories:
+def bucket_factories(settings: MasterSettings, state: StateTermini | None = None) -> Factories:
     """Return the termini of the filebucket by their names in routes.yaml."""
 
     def files(kind: Algorithm) -> Bucket:
@@ -197,7 +196,7 @@ def bucket_factories(settings: MasterSettings, state: SharedState | None = None)
 
     return {
         "file": lambda: bucket_files(settings, files),
-        POSTGRESQL: lambda: bucket_files(settings, StateTermini(settings, state).bucket),
+        POSTGRESQL: lambda: bucket_files(settings, (state or StateTermini(settings)).bucket),
     }
 
 
@@ -218,7 +217,7 @@ def catalog_factories(settings: MasterSettings, compiler: Callable[[], CompilerT
     }
 
 
-def report_factories(settings: MasterSettings, client: PuppetDbClient | None = None, state: SharedState | None = None) -> Factories:
+def report_factories(settings: MasterSettings, client: PuppetDbClient | None = None, state: StateTermini | None = None) -> Factories:
     """Return the report termini by their names in routes.yaml: `file` and `postgresql` are report processors whose `store` is there."""
 
     def processed(place: str) -> Processed:
@@ -242,7 +241,7 @@ def bind(
     ca: CaService | None,
     parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
-    state: SharedState | None = None,
+    state: StateTermini | None = None,
 ) -> Indirector:
     """Bind every indirection of a master to its terminus and cache; `client` is that of the site's PuppetDB."""
     client, parser = client or puppetdb_client(settings), parser or BodyParser()
@@ -348,13 +347,13 @@ def ca_bindings(ca: CaService | None) -> list[Binding[Any]]:
 
 
 def processor_factories(
-    settings: MasterSettings, client: PuppetDbClient | None = None, state: SharedState | None = None, place: str = "file"
+    settings: MasterSettings, client: PuppetDbClient | None = None, state: StateTermini | None = None, place: str = "file"
 ) -> Mapping[str, Callable[[], Processor]]:
     """Return the report processors by their names in the setting reports; `place` is that of `store`."""
     files = partial(Store, settings.reportdir, writers=Writers(queue=settings.report_queue))
     return {
         "puppetdb": lambda: PuppetDbReports(client or puppetdb_client(settings)),
-        "store": StateTermini(settings, state).reports if place == POSTGRESQL else files,
+        "store": (state or StateTermini(settings)).reports if place == POSTGRESQL else files,
         "log": Logged,
         "http": lambda: Http.of(settings),
     }

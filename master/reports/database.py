@@ -22,6 +22,7 @@ from shared.state.tables import reports
 from .processors import Render, of_its_age
 from .stored import LatestReport, report_in
 
+PATIENCE = 10.0  # seconds with a silent database, while an agent waits
 _TICK = timedelta(microseconds=1)
 _BATCH = 2000  # reports that one transaction removes
 _COLUMNS = ("status", "environment", "puppet_version", "noop", "corrective_change", "cached_catalog")
@@ -39,8 +40,11 @@ class DatabaseReports:
     async def process(self, report: Report) -> None:
         """Store a report; StateAway."""
         host, received = valid_certname(report.host), self.now()
-        body = await asyncio.to_thread(self.render, report)
-        await self.database.run(lambda connection: store_report(connection, host, received, body))
+        await self.write(host, received, await asyncio.to_thread(self.render, report))
+
+    async def write(self, host: str, received: datetime, body: bytes) -> None:
+        """Store the YAML of a report, unless it is stored already; StateAway."""
+        await self.database.run(lambda connection: store_report(connection, host, received, body), seconds=PATIENCE)
 
     async def forget(self, host: str) -> bool:
         statement = delete(reports).where(reports.c.certname == valid_certname(host))
@@ -68,7 +72,7 @@ class DatabaseReports:
 
 def store_report(connection: Connection, host: str, received: datetime, body: bytes) -> None:
     """Store a report, unless it is stored already. Blocks."""
-    about = report_in(io.BytesIO(body), host, received)
+    about = report_in(io.BytesIO(body.replace(b"\0", b"")), host, received)  # no text in PostgreSQL has a NUL
     values: dict[str, Any] = {name: getattr(about, name) for name in _COLUMNS}
     while True:
         row = insert(reports).values(certname=host, received=received, body=body, **values).on_conflict_do_nothing()

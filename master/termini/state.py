@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shared.errors import ConfigError
@@ -10,6 +10,7 @@ from shared.filesystem.checksums import Algorithm
 from shared.filesystem.textdiff import Differ
 from shared.models.facts import FACTS, Facts
 from shared.models.node import NODE, Node
+from shared.queue.spool import Spool
 from shared.settings import MasterSettings
 from shared.state.masters import SharedState
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from shared.state.database import StateDatabase
 
     from ..reports.database import DatabaseReports
+    from ..reports.pending import PendingReports
     from .database import DatabaseTerminus
     from .database_bucket import DatabaseBucket
 
@@ -26,17 +28,25 @@ POSTGRESQL = "postgresql"
 """The name of these termini, for each indirection."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StateTermini:
     """
     Makes the termini on the database of the setting `state`, whose libraries are loaded when the first one is made.
 
     Args:
         state: That of a master. Without it each terminus opens connections when it needs them, as suits commands.
+        spool: Where reports wait for the database; None: nowhere.
+
+    Attributes:
+        pending_reports: The processor that was made, if there is a spool.
+        buckets: The buckets that were made.
     """
 
     settings: MasterSettings
     state: SharedState | None = None
+    spool: Spool | None = None
+    pending_reports: PendingReports | None = field(default=None, init=False)
+    buckets: list[DatabaseBucket] = field(default_factory=list, init=False)
 
     def facts(self) -> DatabaseTerminus[Facts]:
         from shared.state.tables import facts
@@ -52,17 +62,22 @@ class StateTermini:
 
         return (DatabaseRecord if is_record else DatabaseTerminus)(NODE, nodes, self.database())
 
-    def reports(self) -> DatabaseReports:
+    def reports(self) -> DatabaseReports | PendingReports:
         from ..reports.database import DatabaseReports
+        from ..reports.pending import PendingReports
 
-        return DatabaseReports(self.database())
+        store = DatabaseReports(self.database())
+        if self.spool is None:
+            return store
+        self.pending_reports = PendingReports(store, self.spool)
+        return self.pending_reports
 
     def bucket(self, kind: Algorithm) -> DatabaseBucket:
         """Return the filebucket of one checksum type."""
         from .database_bucket import DatabaseBucket
 
         settings = self.settings
-        return DatabaseBucket(
+        bucket = DatabaseBucket(
             settings.state_queue / "bucket" / kind,
             algorithm=kind,
             quota=settings.bucket_quota,
@@ -73,6 +88,8 @@ class StateTermini:
             pending_entries=settings.state_queue_entries,
             pending_bytes=settings.state_queue_bytes,
         )
+        self.buckets.append(bucket)
+        return bucket
 
     def database(self) -> StateDatabase:
         """Return the database; ConfigError when the setting names none."""

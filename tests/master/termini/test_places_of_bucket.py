@@ -14,6 +14,7 @@ from sqlalchemy import select
 from master.bindings import bucket_factories
 from master.termini.bucket import BucketFiles
 from master.termini.database_bucket import DatabaseBucket
+from master.termini.state import StateTermini
 from shared.errors import BadRequest, Conflict, Denied, NotFound, OutOfSpace, TooLarge, Unavailable
 from shared.filesystem.bucket import ENTRY_OVERHEAD
 from shared.indirector import Binding
@@ -38,7 +39,7 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> MasterSettings:
 @pytest.fixture
 async def bucket(settings: MasterSettings) -> AsyncIterator[Binding[FileBucketFile]]:
     state = SharedState.at(settings.state)
-    yield Binding(FILE_BUCKET_FILE, bucket_factories(settings, state)[settings.place_of_state("file")]())
+    yield Binding(FILE_BUCKET_FILE, bucket_factories(settings, StateTermini(settings, state))[settings.place_of_state("file")]())
     if state is not None:
         await state.database.close()
 

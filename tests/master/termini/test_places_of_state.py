@@ -11,6 +11,7 @@ from sqlalchemy import event
 
 from master.bindings import facts_factories, facts_place, node_factories
 from master.termini.registry import built_in_terminus
+from master.termini.state import StateTermini
 from shared.errors import BadName, ConfigError
 from shared.indirector import Binding, Request
 from shared.models.facts import FACTS, Facts
@@ -39,12 +40,14 @@ async def state(settings: MasterSettings) -> AsyncIterator[SharedState | None]:
 
 @pytest.fixture
 def facts(settings: MasterSettings, state: SharedState | None) -> Binding[Facts]:
-    return Binding(FACTS, built_in_terminus("facts", facts_factories(settings, state=state), facts_place(settings)))
+    return Binding(FACTS, built_in_terminus("facts", facts_factories(settings, state=StateTermini(settings, state)), facts_place(settings)))
 
 
 @pytest.fixture
 def nodes(settings: MasterSettings, state: SharedState | None) -> Binding[Node]:
-    return Binding(NODE, built_in_terminus("node", node_factories(settings, state=state), settings.place_of_state("yaml")))
+    return Binding(
+        NODE, built_in_terminus("node", node_factories(settings, state=StateTermini(settings, state)), settings.place_of_state("yaml"))
+    )
 
 
 VALUES: list[dict[str, Any]] = [
@@ -99,7 +102,7 @@ async def test_a_node_is_found_as_it_was_saved(nodes: Binding[Node]) -> None:
 
 
 async def test_a_record_of_nodes_is_no_cache(settings: MasterSettings, state: SharedState | None) -> None:
-    record: Any = node_factories(settings, state=state)[f"write_only_{settings.place_of_state('yaml')}"]()
+    record: Any = node_factories(settings, state=StateTermini(settings, state))[f"write_only_{settings.place_of_state('yaml')}"]()
     await record.save(Request("n", body=Node(name="n", environment="test")))
     last = await record.last("n")
     assert last is not None and last.environment == "test"
