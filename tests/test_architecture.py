@@ -416,7 +416,7 @@ PAUSES = {
     "tests/e2e/test_preview.py": "a process that takes a second to end",
     "tests/interop/test_puppet_5_5.py": "a ctime has seconds, and nobody can set it",
     "tests/store/database/test_engine.py": "a limit of a millisecond, which is over then on any machine",
-    "tests/store/queue/test_spool.py": "a disk that takes two milliseconds to write",
+    "tests/shared/queue/test_spool.py": "a disk that takes two milliseconds to write",
 }
 """What the pause or the clock of a test stands for. A test that waits for something looks for it again and again (`support.waiting`)."""
 

@@ -106,7 +106,7 @@ class DatabaseBucket(Bucket):
         file_id = connection.scalar(select(bucket_files.c.id).where(self._is(value)))
         if file_id is None:
             raise self.missing(value)
-        make_directory(self.root, mode=0o770)
+        make_directory(self.root, mode=0o770, inherit=True)
         file = tempfile.TemporaryFile(dir=self.root)  # noqa: SIM115  # the caller closes it
         for block in _blocks(connection, file_id):
             file.write(block)
