@@ -54,19 +54,28 @@ class CaOptions:
 
 class CertificateAuthority:
     """
-    A complete CA: its certificate, its key and its files.
+    A complete CA: its certificate, its key and its store.
 
-    All methods block. Those that write take the store's lock, so that a running master and `puppet cert` can use one directory.
+    All methods block. Those that write take the store's lock, so that running masters and `puppet cert` can use one store.
     """
 
     def __init__(self, store: CaStore, rules: CaOptions, *, now: Callable[[], datetime] = utc_now, report: Audit = audit.to_log) -> None:
         self.store = store
         self.rules = rules
         self.now = now
-        self.report = report
+        self._report = report
         self._signers = signers.load(store.files)
         self._crls = CrlReader(store, self.signers)
         self.serials = SerialNumbers(store, revoked=self.revoked, authorities=self._own_serials)
+
+    def report(self, entry: dict[str, object]) -> None:
+        """Report an act as soon as it is stored for good, a refusal at once; where masters share the CA, with this master's name."""
+        if self.store.is_shared:
+            entry = entry | {"master": self.rules.master}
+        if str(entry.get("result", "")).startswith("refused"):
+            self._report(entry)
+        else:
+            self.store.when_stored(lambda: self._report(entry))
 
     # --- who signs
 
@@ -210,14 +219,16 @@ class CertificateAuthority:
         return current
 
     def signed_certificate(self, name: str) -> x509.Certificate | None:
-        """Return the certificate in signed/, or None when there is none; log a warning when it does not parse."""
+        """Return the certificate of a name, or None when there is none; log a warning when it does not parse."""
         pem = self.store.signed(name)
-        if pem is None:
-            return None
+        return self.parse_certificate(name, pem) if pem is not None else None
+
+    def parse_certificate(self, name: str, pem: bytes) -> x509.Certificate | None:
+        """Return the certificate of a name, which the store has as PEM; None, with a warning, when it does not parse."""
         try:
             return bundles.certificate(pem)
         except BadData as err:
-            log.warning("Ignoring %s, which is not a certificate: %s", self.store.signed_path(name), err)
+            log.warning("Ignoring %s, which is not a certificate: %s", self.store.signed_place(name), err)
             return None
 
     # --- revocation
@@ -229,7 +240,7 @@ class CertificateAuthority:
         If all are expired, return the last one; [] when the CA never issued one.
         """
         now = self.now()
-        lines = self.store.inventory().of(name)
+        lines = self.store.entries_of(name)
         # All that are still valid, not only the newest: a stolen older certificate would otherwise stay good.
         serials = {record.serial for record in lines if record.not_after > now}
         current = self.signed_certificate(name)
@@ -237,7 +248,7 @@ class CertificateAuthority:
             if self.has_issued(current):
                 serials.add(current.serial_number)
             else:
-                log.warning("The certificate in %s was not issued by this CA", self.store.signed_path(name))
+                log.warning("The certificate %s was not issued by this CA", self.store.signed_place(name))
         if not serials and lines:
             # All have expired: revoking the last one keeps the reference's answer instead of an error.
             serials = {max(record.serial for record in lines)}
@@ -330,7 +341,8 @@ class CertificateAuthority:
             log.warning("The CRL would have expired on %s; it was signed again", loaded.own.next_update_utc)
         else:
             log.warning(
-                "%s had several CRLs of one CA, or lacked revoked serials; it is signed again, with all of them", self.store.files.cacrl
+                "The CRL %s had several lists of one CA, or lacked revoked serials; it is signed again, with all of them",
+                self.store.crls_place,
             )
         return True
 
@@ -392,7 +404,7 @@ class CertificateAuthority:
         if revoked is not None:
             when = revoked.revocation_date_utc
             return ocsp.build_response(question, "revoked", authority=authority, key=key, now=self.now(), revoked_at=when)
-        is_known = question.serial in self.store.inventory().serials
+        is_known = self.store.has_issued_serial(question.serial)
         return ocsp.build_response(question, "good" if is_known else "unknown", authority=authority, key=key, now=self.now())
 
     def expirations(self) -> dict[str, dict[str, str]]:

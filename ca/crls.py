@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from cryptography import x509
@@ -13,10 +12,10 @@ from cryptography import x509
 from certs import crl, signatures
 from certs.files import bundles
 from shared.errors import BadData, ConfigError, TooLarge
-from shared.filesystem.identity import Stamp, stamp_of
 
 from .signers import Signer, Signers
-from .storage.store import NEWEST_CRLS, CaStore
+from .storage.folder import NEWEST_CRLS
+from .storage.store import CaStore
 
 log = logging.getLogger("puppet.ca")
 
@@ -34,7 +33,7 @@ class Crls:
     `is_whole`: the file has one list of each authority, and ours has all serials that we ever revoked.
     """
 
-    stamp: tuple[Stamp, ...]
+    stamp: tuple[object, ...]
     file: CrlFile
     own: x509.CertificateRevocationList
     companion: x509.CertificateRevocationList | None
@@ -63,26 +62,22 @@ class CrlReader:
             ConfigError: the file cannot be read, or has no list of ours. Older lists than its copy are an error only the first time:
                 later, those in force stay.
         """
-        path, known, both = self.store.files.cacrl, self._loaded, self.signers()
-        stamp = (stamp_of(path), *both.stamps)
+        place, known, both = self.store.crls_place, self._loaded, self.signers()
+        stamp = (self.store.crls_stamp(), *both.stamps)
         if known is not None and known.stamp == stamp:
             return known
         # The copies are read before the file itself: another process writes the file first.
         seen = [] if known is None else [known.file]
-        seen += [file for copy in self.store.newest_crls() if (file := _read_crls(copy)) is not None]
-        file = _parsed(path, path.read_bytes())
+        seen += [_parsed(f"{place} (a copy)", copy) for copy in self.store.newest_crls()]
+        file = _parsed(place, self.store.crls())
         signers = {signer.certificate.subject: signer for signer in both.all}
         seen_lists = [each for _, lists in seen for each in lists if each.issuer not in signers or _lists_of(signers[each.issuer], [each])]
         newer = crl.newer_known(file.lists, seen_lists)
         if newer is not None:
-            error = self._older(newer, file.lists)
-            if known is None:
-                raise error
-            log.error("%s. The newer one stays in force. %s", error, error.hint)
-            file = next(each for each in seen if newer in each.lists)
+            file = self._newer_file(newer, file, seen, is_first=known is None)
         own = _lists_of(both.own, file.lists)
         if not own:
-            raise ConfigError(f"There is no CRL of this CA in {path}", hint="Restore it from a backup.")
+            raise ConfigError(f"There is no CRL of this CA in {place}", hint="Restore it from a backup.")
         newest = max(own, key=crl.number_of)
         companions = _lists_of(both.companion, file.lists) if both.companion is not None else []
         companion = max(companions, key=crl.number_of, default=None)
@@ -90,33 +85,39 @@ class CrlReader:
         ours = (*own, *companions, *(each for each in seen_lists if each.issuer in signers))
         revoked = frozenset[int]().union(*map(crl.serials, ours))
         is_whole = len({each.issuer for each in file.lists}) == len(file.lists) and revoked <= crl.serials(newest)
-        self._loaded = Crls(stamp, file, newest, companion, tuple(others.values()), revoked, is_whole)
-        return self._loaded
+        loaded = Crls(stamp, file, newest, companion, tuple(others.values()), revoked, is_whole)
+        if self.store.crls_are_settled:
+            self._loaded = loaded
+        return loaded
 
-    def _older(self, newer: x509.CertificateRevocationList, lists: Iterable[x509.CertificateRevocationList]) -> ConfigError:
-        path = self.store.files.cacrl
-        number = max(crl.number_of(each) for each in lists if each.issuer == newer.issuer)
-        return ConfigError(
-            f"The CRL {path} is older than one that was in use: its number is {number}, and {crl.number_of(newer)} was reached",
-            hint="It would make revoked certificates valid again. Stop the master, add the newer one, and start it: "
-            f"cat {self.store.files.cadir / NEWEST_CRLS} >> {path} (docs/recovery.md).",
+    def _newer_file(self, newer: x509.CertificateRevocationList, file: CrlFile, seen: Iterable[CrlFile], *, is_first: bool) -> CrlFile:
+        """Return what is in force instead of a file with older lists than those seen; ConfigError where a master must not start so."""
+        number = max(crl.number_of(each) for each in file.lists if each.issuer == newer.issuer)
+        message = (
+            f"The CRL {self.store.crls_place} is older than one that was in use: its number is {number}, and "
+            f"{crl.number_of(newer)} was reached"
         )
+        better = next(each for each in seen if newer in each.lists)
+        if self.store.heals_crls:
+            log.warning("%s. The revocations of both are in force and are signed again", message)
+            return CrlFile(better.pem, (*better.lists, *file.lists))
+        error = ConfigError(
+            message,
+            hint="It would make revoked certificates valid again. Stop the master, add the newer one, and start it: "
+            f"cat {self.store.files.cadir / NEWEST_CRLS} >> {self.store.crls_place} (docs/recovery.md).",
+        )
+        if is_first:
+            raise error
+        log.error("%s. The newer one stays in force. %s", error, error.hint)
+        return better
 
 
-def _read_crls(path: Path) -> CrlFile | None:
-    """Return the content of a copy of the CRL file; None when another process has just removed it."""
-    try:
-        return _parsed(path, path.read_bytes())
-    except FileNotFoundError:
-        return None
-
-
-def _parsed(path: Path, pem: bytes) -> CrlFile:
+def _parsed(place: str, pem: bytes) -> CrlFile:
     try:
         return CrlFile(pem, bundles.revocation_lists(pem))
     except (BadData, TooLarge) as err:
         raise ConfigError(
-            f"The CRL {path} cannot be read: {err.message}",
+            f"The CRL {place} cannot be read: {err.message}",
             hint="Restore it from a backup: without it, revoked certificates would be accepted.",
         ) from err
 

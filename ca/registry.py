@@ -11,7 +11,6 @@ from cryptography import x509
 from certs import certificates, csr, fingerprints, keys, oids
 from certs.csr import RequestFacts
 from shared.errors import BadRequest, Conflict, NotFound, PuppetError, Unavailable
-from shared.filesystem.identity import identity_of
 from shared.models.certificate_status import CertificateStatus
 from shared.names import quoted_for_log, valid_certname
 
@@ -19,7 +18,7 @@ from . import audit, policy
 from .authority import CertificateAuthority
 from .policy import SigningPolicy
 from .storage import inventory
-from .storage.store import CaStore, is_name
+from .storage.store import CaStore, NameFiles, is_name
 
 log = logging.getLogger("puppet.ca")
 
@@ -54,7 +53,6 @@ class CertificateRegistry:
         self.authority = authority
         self.store: CaStore = authority.store
         self.rules = authority.rules
-        self._pending: tuple[object, int, int] = (None, 0, 0)  # stamp of requests/, count, bytes
 
     # --- requests
 
@@ -76,8 +74,6 @@ class CertificateRegistry:
                 # Anybody may submit requests; without a bound a stranger could fill the CA's disk.
                 self._check_room(len(facts.pem))
                 self.store.save_request(name, facts.pem)
-                stamp, count, size = self._pending
-                self._pending = (identity_of(self.store.files.csrdir), count + 1, size + len(facts.pem)) if stamp else (None, 0, 0)
         except PuppetError as err:
             self._report("request", name, by, f"refused: {err.message}")
             raise
@@ -107,10 +103,7 @@ class CertificateRegistry:
         raise DuplicateRequest(f"{name} already has a {what} certificate; ignoring certificate request", same=same)
 
     def _check_room(self, size: int) -> None:
-        stamp = identity_of(self.store.files.csrdir)
-        if self._pending[0] != stamp:  # another process wrote there
-            self._pending = (stamp, *self.store.pending_size())
-        _, count, used = self._pending
+        count, used = self.store.pending_size()
         if count >= self.rules.max_pending_requests or used + size > self.rules.max_pending_bytes:
             raise Unavailable(
                 f"{count} certificate requests are pending; no more are accepted",
@@ -176,13 +169,15 @@ class CertificateRegistry:
 
     def status(self, name: str) -> CertificateStatus | None:
         """Return the state of `name`, or None when the CA has neither a request nor a certificate for it."""
-        valid_certname(name)
-        pem = self.store.request(name)
-        if pem is not None:
-            facts = self._facts(name, pem)
+        return self._status(NameFiles(valid_certname(name), self.store.request(name), self.store.signed(name)))
+
+    def _status(self, files: NameFiles) -> CertificateStatus | None:
+        name = files.name
+        if files.request is not None:
+            facts = self._facts(name, files.request)
             if facts is not None:
                 return _status(name, "requested", facts, facts.alternative_names, _rights(facts))
-        current = self.authority.signed_certificate(name)
+        current = self.authority.parse_certificate(name, files.certificate) if files.certificate is not None else None
         if current is None:
             return None
         revoked = current.serial_number in self.authority.revoked()
@@ -196,8 +191,8 @@ class CertificateRegistry:
 
     def statuses(self, state: str = "") -> list[CertificateStatus]:
         """Return the states of all names, or of those in one state, sorted by name. Invalid names and unreadable files are skipped."""
-        names = set(self.store.request_names()) | (set(self.store.signed_names()) if state != "requested" else set())
-        statuses = (self.status(name) for name in sorted(names) if is_name(name))
+        everything = self.store.all_names(only_requests=state == "requested")
+        statuses = (self._status(files) for files in everything if is_name(files.name))
         return [status for status in statuses if status is not None and (not state or status.state == state)]
 
     def set_state(self, name: str, desired: object, *, ttl: object = None, by: str) -> x509.Certificate | list[int]:
@@ -284,7 +279,7 @@ class CertificateRegistry:
     def _was_signed(self, name: str, facts: RequestFacts, current: x509.Certificate) -> bool:
         if keys.public_der(facts.public_key) != keys.public_der(current.public_key()):
             return False
-        return self.store.request_path(name).stat().st_mtime_ns <= self.store.signed_path(name).stat().st_mtime_ns
+        return self.store.is_older_than_certificate(name)
 
     def reinventory(self, *, by: str) -> int:
         """
@@ -294,12 +289,12 @@ class CertificateRegistry:
         """
         with self.store.writing():
             entries = {inventory.InventoryEntry.of(c) for c in {signer.certificate for signer in self.authority.signers().all}}
-            for name in self.store.signed_names():
-                if is_name(name) and (current := self.authority.signed_certificate(name)) is not None:
+            for name, _, pem in self.store.all_names():
+                if pem is not None and (current := self.authority.parse_certificate(name, pem)) is not None:
                     entries.add(inventory.InventoryEntry.of(current))
             entries |= set(self.store.inventory().records)
             lines = sorted(entries, key=lambda record: (record.serial, record.subject))
-            self.store.write(self.store.files.cert_inventory, "".join(map(str, lines)).encode())
+            self.store.replace_inventory(lines)
             self._report("reinventory", "", by, "done", lines=len(lines))
         return len(lines)
 

@@ -9,7 +9,7 @@ import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from cryptography import x509
@@ -95,8 +95,13 @@ class CaService:
             await asyncio.wait(self._running)
         await asyncio.to_thread(self._writer.shutdown)
 
+    async def follow(self) -> None:
+        """Take over what another master has changed; the listeners are told of another CRL. PuppetError: the store is away."""
+        await asyncio.to_thread(self.store.refresh)
+        await self._tell()
+
     async def keep_fresh(self, *, every: float = 3600.0) -> None:
-        """Runs until cancelled: signs the CRL and the master's own certificate again before they end."""
+        """Runs until cancelled: signs the CRL and the master's own certificate before they end; decides what a lost master has not."""
         while True:
             try:
                 await self.refresh_crl_if_due()
@@ -106,6 +111,10 @@ class CaService:
                 await self._finish(self._write(self.renew_own))
             except (PuppetError, OSError) as err:
                 log.error("The CA could not see to the master's own certificate: %s", err)
+            try:
+                await self.decide_again(None)
+            except PuppetError as err:
+                log.error("The CA could not look for requests without a decision: %s", err)
             await asyncio.sleep(every)
 
     # --- requests
@@ -138,6 +147,7 @@ class CaService:
         decision = await self.autosign.decide(name, text)
         log.info("Autosign %s %s: %s", "signs" if decision.sign else "leaves", name, decision.reason)
         if not decision.sign:
+            await self._mark_decided(name)
             if again is not None:
                 raise again
             return False
@@ -147,17 +157,27 @@ class CaService:
             raise BadRequest(err.message, hint=err.hint, legacy=err.legacy) from err
         return True
 
-    async def decide_again(self, since: float) -> list[str]:
+    async def _mark_decided(self, name: str) -> None:
+        try:
+            await asyncio.to_thread(self.store.mark_decided, name)
+        except Unavailable as err:
+            log.info("Autosign will be asked about %s again: %s", name, err)
+
+    async def decide_again(self, since: float | None) -> list[str]:
         """
-        Ask autosign again about pending requests that came after `since` (seconds since the epoch); return the signed names.
+        Ask autosign again about requests that a killed master may not have decided; return the signed names.
 
         A master that was killed may have stored a request without getting to its decision. 3.x agents see it on the CA and do not send
         it again, so that it would stay undecided.
         """
         signed = []
-        for name in await asyncio.to_thread(self._pending_since, since):
+        for name in await asyncio.to_thread(self.store.undecided, since):
             pem = await self.request(name)
-            if pem is None or not (decision := await self.autosign.decide(name, pem)).sign:
+            if pem is None:
+                continue
+            decision = await self.autosign.decide(name, pem)
+            if not decision.sign:
+                await self._mark_decided(name)
                 continue
             log.info("Autosign signs %s, which a master that was killed may have left undecided: %s", name, decision.reason)
             try:
@@ -166,15 +186,6 @@ class CaService:
             except PuppetError as err:
                 log.warning("The request of %s stays pending: %s", name, err)
         return signed
-
-    def _pending_since(self, since: float) -> list[str]:
-        found = []
-        for name in self.registry.pending():
-            with suppress(FileNotFoundError):
-                # Older requests were left pending by a decision, which must not be repeated.
-                if self.store.request_path(name).stat().st_mtime >= since:
-                    found.append(name)
-        return found
 
     async def request(self, name: str) -> bytes | None:
         """Return the PEM of a pending request, None when there is none."""

@@ -14,10 +14,10 @@ from typing import Any
 from ca import audit
 from ca.audit import Audit
 from ca.autosign import Autosign
-from ca.configured import audit_of, ca_options, key_kind
+from ca.configured import audit_of, ca_options, ca_store, key_kind
 from ca.service import CaService
 from ca.setup.bootstrap import bootstrap, ensure_own_certificate
-from certs.files.cadir import CaFiles
+from ca.storage.store import TOPIC
 from certs.files.ssldir import SslDir
 from certs.oids import OidNames
 from environments.directories import Environments
@@ -120,13 +120,13 @@ class Master:
         await self.http.stop(drain)
 
 
-def open_ca(settings: MasterSettings, report: Audit, supervisor: Supervisor) -> CaService:
+def open_ca(settings: MasterSettings, state: SharedState | None, report: Audit, supervisor: Supervisor) -> CaService:
     """Return the CA of this master; the first start creates it. Blocks, at the first start for seconds."""
     if settings.autosign is True:
         log.warning("autosign is true: every request is signed. Anybody who reaches this port gets a certificate.")
     own = SslDir.of(settings)
     authority = bootstrap(
-        CaFiles.at(settings.cadir),
+        ca_store(settings, state),
         ca_options(settings),
         own,
         ca_name=settings.ca_name,
@@ -191,7 +191,7 @@ async def running(settings: MasterSettings, supervisor: Supervisor | None = None
         async with _shared_state(settings, supervisor) as state:
             if settings.ca:
                 metrics.start_ca(audit.ACTIONS)
-                service = await asyncio.to_thread(open_ca, settings, report, supervisor)
+                service = await asyncio.to_thread(open_ca, settings, state, report, supervisor)
                 async with service.running(), _serving(settings, service, state, metrics, refusals, supervisor) as master:
                     yield master
                 return
@@ -269,7 +269,7 @@ async def _serving(
             health=health,
         )
         http = _http_server(settings, served, ca, metrics, refusals, supervisor)
-        health.add(conditions(settings, compile_pool.processes, lambda: http.tls.trust, store))
+        health.add(conditions(settings, compile_pool.processes, lambda: http.tls.trust, store, ca))
         if state is not None:
             _start_state_queue(settings, state, termini, health, metrics, supervisor, ends)
         health.describe(metrics)
@@ -291,7 +291,7 @@ async def _serving(
         if recorder is not None:
             supervisor.start(RECORD_DEPENDENCIES, recorder.keep_written)
         supervisor.start(RECORD_ORIGINS, partial(record_file.keep_written, compile_pool.origins))
-        _start_watches(settings, ca, http, health, metrics, crl_refresh, supervisor)
+        _start_watches(settings, ca, state, http, health, metrics, crl_refresh, supervisor)
         yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port)
 
 
@@ -368,6 +368,7 @@ async def _crl_refresh(settings: MasterSettings, metrics: Metrics) -> CrlRefresh
 def _start_watches(
     settings: MasterSettings,
     ca: CaService | None,
+    state: SharedState | None,
     http: HttpServer,
     health: Health,
     metrics: Metrics,
@@ -382,6 +383,9 @@ def _start_watches(
         supervisor.start(REFRESH_CRL, partial(crl_refresh.keep_fresh, settings.crl_refresh_interval))
     if ca is not None:
         ca.on_revocation.append(http.tls.reload)
+        if ca.store.is_shared:
+            assert state is not None
+            state.notices.on(TOPIC, ca.follow)
         supervisor.start(RENEW_CRL, ca.keep_fresh)
     supervisor.start(WATCH_HEALTH, health.watch)
     supervisor.start(REMOVE_LEFTOVERS, partial(asyncio.to_thread, remove_leftovers, settings))

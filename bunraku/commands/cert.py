@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 from ca.commands import lifecycle, puppet_cert
 from ca.commands.site import CaSite, Console
-from ca.configured import audit_of, ca_options, key_kind
-from certs.files.cadir import CaFiles
+from ca.configured import audit_of, ca_options, ca_store, key_kind
 from certs.files.ssldir import SslDir
 from shared.errors import ConfigError
 from shared.process import daemon
@@ -26,7 +26,7 @@ def place_for(flags: dict[str, Any], *, make: bool = False) -> CaSite:
     if make and os.geteuid() == 0 and settings.ca:
         _for_the_master(settings)
     return CaSite(
-        CaFiles.at(settings.cadir),
+        ca_store(settings),
         SslDir.of(settings),
         rules=ca_options(settings),
         ca=settings.ca,
@@ -62,7 +62,8 @@ def run_on_ca(spec: CommandSpec[Any], command: Callable[..., int], argv: Sequenc
     except ConfigError as err:
         Console(sys.stdout, sys.stderr).error(f"Could not initialize: {err}", err.hint)
         return puppet_cert.NO_CA
-    return command(arguments, place)
+    with closing(place.store):
+        return command(arguments, place)
 
 
 main = replace(puppet_cert.COMMAND, is_face=False, call=lambda argv: run_on_ca(puppet_cert.COMMAND, puppet_cert.cert, argv))

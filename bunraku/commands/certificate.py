@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,12 +57,13 @@ def main(options: CertificateOptions, flags: dict[str, Any]) -> int:
     if location == "remote":
         return asyncio.run(_remote(action, names, flags))
     place = place_for(flags, make=action == "generate")
-    if action == "find":
-        return _find(place, names)
-    if action not in _LOCAL:
-        raise unknown_action("certificate", action, main.action_docs)
-    options = replace(options, arguments=(_LOCAL[action], *names))
-    return min(puppet_cert.carry_out(options, place, Console(sys.stdout, sys.stderr)), 1)
+    with closing(place.store):
+        if action == "find":
+            return _find(place, names)
+        if action not in _LOCAL:
+            raise unknown_action("certificate", action, main.action_docs)
+        options = replace(options, arguments=(_LOCAL[action], *names))
+        return min(puppet_cert.carry_out(options, place, Console(sys.stdout, sys.stderr)), 1)
 
 
 def _find(place: CaSite, names: list[str]) -> int:
@@ -70,7 +72,8 @@ def _find(place: CaSite, names: list[str]) -> int:
 
     if len(names) != 1:
         raise ConfigError(f"puppet certificate find takes 1 argument, but you gave {len(names)}")
-    authority = open_authority(place.files, place.rules)
+    place.store.prepare()
+    authority = open_authority(place.store, place.rules)
     certificate = authority.certificate if names[0] == "ca" else authority.signed_certificate(names[0].lower())
     if certificate is None:
         raise NotFound(f"Could not find certificate {names[0]}")

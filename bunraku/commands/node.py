@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from ca.commands import puppet_cert
@@ -92,7 +93,8 @@ def main(options: IndirectionOptions, flags: dict[str, Any]) -> int:
             print("\n\n".join(map(status_text, statuses)))
         return 0 if len(statuses) == len(names) else 1
     place, stored = place_for(flags), StoredNodes(settings)
-    failed = [name for name in names if not clean_node(name, place, stored)]
+    with closing(place.store):
+        failed = [name for name in names if not clean_node(name, place, stored)]
     return 1 if failed else 0
 
 
@@ -167,10 +169,10 @@ def clean_node(name: str, place: CaSite, stored: StoredNodes) -> bool:
 
 
 def _without_certificates(name: str, place: CaSite) -> bool:
-    if not place.ca or not bootstrap.prepare(place.files):
+    if not place.ca or not place.store.prepare():
         log.info("Not managing %s certs as this host is not a CA", name)
         return True
-    authority = bootstrap.open_authority(place.files, place.rules, now=place.now, report=place.report)
+    authority = bootstrap.open_authority(place.store, place.rules, now=place.now, report=place.report)
     if not authority.serials_of(name) and CertificateRegistry(authority).request(name) is None:
         log.info("%s has no certificate", name)
         return True

@@ -67,13 +67,18 @@ def run(argv: Sequence[str], site: CaSite, console: Console) -> int:
     options, _ = parse_options(LifecycleOptions, "cert adopt", rest)
     if not site.ca:
         raise ConfigError("This host is not a CA: the setting ca is false", hint="Run it on the CA, or set ca = true.")
+    if site.store.is_shared:
+        raise ConfigError(
+            f"puppet cert {action} works on a CA in files only, and this one is in {site.store.place}",
+            hint="Stop the other masters, 'puppet state move --to files', set state = files, and move it back afterwards (docs/scale.md).",
+        )
     return _adopt(options, site, console) if action == "adopt" else _rollover(options, site, console)
 
 
 def _adopt(options: LifecycleOptions, site: CaSite, console: Console) -> int:
     if len(options.arguments) != 1:
         raise ConfigError("adopt takes one folder", hint="puppet cert adopt /etc/puppetlabs/puppet/ssl/ca")
-    adoption = adopt(Path(options.arguments[0]), site.files, ssldir=site.ssldir, now=site.now(), noop=options.noop, owner=site.owner)
+    adoption = adopt(Path(options.arguments[0]), site.store.files, ssldir=site.ssldir, now=site.now(), noop=options.noop, owner=site.owner)
     if _show(adoption, _adoption_lines(adoption), options, console):
         return 0
     for sentence in adoption.odd:
@@ -98,7 +103,7 @@ def _rollover(options: LifecycleOptions, site: CaSite, console: Console) -> int:
         words = f", not {quoted_for_log(' '.join(options.arguments))}" if options.arguments else ""
         raise ConfigError(f"rollover takes one of {', '.join(STEPS)}{words}", hint="puppet cert rollover status")
     step = options.arguments[0]
-    authority = bootstrap.open_authority(site.files, site.rules, now=site.now, report=site.report)
+    authority = bootstrap.open_authority(site.store, site.rules, now=site.now, report=site.report)
     rollover = Rollover(authority, site.ssldir, by=site.by, report=site.report)
     if step == "start":
         status = rollover.start(site.generate, name=options.name, same_key=options.same_key)

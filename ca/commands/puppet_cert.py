@@ -179,11 +179,11 @@ def _authority(site: CaSite, *, make: bool) -> CertificateAuthority:
     if not site.ca:
         raise ConfigError("This host is not a CA: the setting ca is false", hint="Run it on the CA, or set ca = true.")
     now = site.now
-    if not bootstrap.prepare(site.files):
+    if not site.store.prepare():
         if not make:
-            raise ConfigError(f"There is no CA in {site.files.cadir}", hint=f"{WHOSE_CA} A master makes it when it starts the first time.")
-        bootstrap.create(site.files, site.ca_name, site.generate, site.rules, now=now, report=site.report)
-    return bootstrap.open_authority(site.files, site.rules, now=now, report=site.report)
+            raise ConfigError(f"There is no CA in {site.store.place}", hint=f"{WHOSE_CA} A master makes it when it starts the first time.")
+        bootstrap.create(site.store, site.ca_name, site.generate, site.rules, now=now, report=site.report)
+    return bootstrap.open_authority(site.store, site.rules, now=now, report=site.report)
 
 
 class CertCommands:
@@ -199,7 +199,7 @@ class CertCommands:
         if options.action == "list":
             return self.list(options)
         if options.action == "reinventory":
-            self.console.notice(f"Wrote {self.registry.reinventory(by=self.site.by)} lines to {self.site.files.cert_inventory}")
+            self.console.notice(f"Wrote {self.registry.reinventory(by=self.site.by)} lines to {self.site.store.inventory_place}")
             return 0
         if options.action == "sign":
             return self.sign(options)
@@ -319,7 +319,7 @@ class CertCommands:
         names = is_own or (allowed.allow_alternative_names if options.allow_dns_alt_names is None else options.allow_dns_alt_names)
         self.registry.sign(name, by=self.site.by, policy_=SigningPolicy(names, allowed.allow_authorization_extensions))
         self.console.notice(f"Signed certificate request for {name}")
-        self._report_removed("CertificateRequest", name, self.registry.store.request_path(name))
+        self._report_removed("CertificateRequest", name, self.registry.store.request_place(name))
 
     def _report_removed(self, kind: str, name: str, path: object) -> None:
         self.console.notice(f"Removing file Puppet::SSL::{kind} {name} at '{path}'")
@@ -328,7 +328,7 @@ class CertCommands:
         """Revoke every certificate of a name, or, by 0xSERIAL, that one."""
         if re.fullmatch(r"0x[0-9a-f]{1,40}", name):
             serials = [int(name, 16)]
-            if serials[0] not in self.registry.store.inventory().serials:
+            if not self.registry.store.has_issued_serial(serials[0]):
                 raise BadData(f"Could not find a certificate with the serial {name} in the inventory")
             self.authority.revoke_serials(serials, by=self.site.by, name=name, force=options.force)
         else:
@@ -347,8 +347,8 @@ class CertCommands:
         elif store.request(name) is None:
             raise BadData(f"Could not find a serial number for {name}")
         for kind in self.registry.delete(name, by=self.site.by):
-            path = store.signed_path(name) if kind == "Puppet::SSL::Certificate" else store.request_path(name)
-            self._report_removed(kind.removeprefix("Puppet::SSL::"), name, path)
+            place = store.signed_place(name) if kind == "Puppet::SSL::Certificate" else store.request_place(name)
+            self._report_removed(kind.removeprefix("Puppet::SSL::"), name, place)
         ssl = SslDir.at(self.site.ssldir.root, name)
         for kind, path in (("Certificate", ssl.hostcert), ("Key", ssl.hostprivkey), ("", ssl.hostpubkey)):
             if path.exists():

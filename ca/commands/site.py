@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TextIO
 
-from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from certs.keys import Generator, KeyKind
 from shared.clock import utc_now
 
 from .. import audit
 from ..authority import CaOptions
+from ..storage.store import CaStore
 
 
 @dataclass(frozen=True)
 class CaSite:
     """The place and the rules of the CA: the values of the settings."""
 
-    files: CaFiles
+    store: CaStore
     ssldir: SslDir  # of this host; keys that `generate` makes go there
     rules: CaOptions = field(default_factory=CaOptions)
     ca: bool = True

@@ -27,9 +27,10 @@ from shared.names import quoted_for_log
 
 from ..authority import WARN_BEFORE
 from ..storage import inventory
+from ..storage.folder import NEWEST_CRLS
 from ..storage.inventory import InventoryEntry
 from ..storage.serials import SMALL_SERIAL
-from ..storage.store import MAX_FILE, NEWEST_CRLS, PRIVATE_MODE, PUBLIC_MODE, is_name
+from ..storage.store import MAX_FILE, PRIVATE_MODE, PUBLIC_MODE, is_name
 
 MAX_CA_FILE = 256 * 1024 * 1024  # bytes of an inventory or CRL: a million certificates are 100 MB
 INFRASTRUCTURE = ("infra_inventory.txt", "infra_serials", "infra_crl.pem")

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from certs import certificates, crl, keys, oids
 from certs.files import bundles
-from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from certs.keys import Generator
 from shared.clock import utc_now
 from shared.errors import BadData, ConfigError
 from shared.failpoints import failpoint
-from shared.filesystem.files import make_directory, write_atomic
 from shared.names import valid_certname
 
 from .. import audit, signers
@@ -25,16 +21,15 @@ from ..audit import Audit
 from ..authority import CaOptions, CertificateAuthority
 from ..registry import CertificateRegistry
 from ..storage.inventory import InventoryEntry
-from ..storage.store import PRIVATE_MODE, PUBLIC_MODE, CaStore
+from ..storage.store import CaContents, CaStore
 
 log = logging.getLogger("puppet.ca")
 
 RENEW_OWN_BEFORE = timedelta(days=30)
-_COMPLETE = "complete"
 
 
 def bootstrap(
-    files: CaFiles,
+    store: CaStore,
     rules: CaOptions,
     ssldir: SslDir,
     *,
@@ -47,6 +42,8 @@ def bootstrap(
     """
     Return the CA of a master that starts: made if there is nothing, then the master's own key and certificate, if it has none.
 
+    Where the CA's database is away, this machine's copies are in force, and nothing is signed until it is back.
+
     Killed at any point, the next start goes on from there. Blocks, for seconds when it makes RSA keys.
 
     Args:
@@ -57,11 +54,13 @@ def bootstrap(
         ConfigError: a CA that is damaged or not whole, or a certificate of the master that does not fit; what to do is in the hint.
     """
     try:
-        if not prepare(files):
-            create(files, ca_name, generate, rules, now=now, report=report)
+        if not store.prepare():
+            create(store, ca_name, generate, rules, now=now, report=report)
     except OSError as err:
-        raise _unusable(files, err) from err
-    authority = open_authority(files, rules, now=now, report=report)
+        raise _unusable(store, err) from err
+    authority = open_authority(store, rules, now=now, report=report)
+    if store.is_away:
+        return authority
     registry = CertificateRegistry(authority)
     for sentence in (*authority.store.repair_modes(), *registry.recover(), *authority.warnings()):
         log.warning("%s", sentence)
@@ -70,21 +69,8 @@ def bootstrap(
     return authority
 
 
-def prepare(files: CaFiles) -> bool:
-    """Finish or undo a creation that was interrupted; whether there is a whole CA now. ConfigError for half of one."""
-    store = CaStore(files)
-    if files.staging.exists():
-        with store.writing():  # waits for another process that is just making the CA
-            if (files.staging / _COMPLETE).exists():
-                _move_into_place(store)
-            elif files.staging.exists():
-                shutil.rmtree(files.staging)  # it was not whole, and nothing of it was in place
-    store.check_whole()
-    return store.exists()
-
-
 def create(
-    files: CaFiles,
+    store: CaStore,
     name: str,
     generate: Generator,
     rules: CaOptions,
@@ -92,52 +78,28 @@ def create(
     now: Callable[[], datetime] = utc_now,
     report: Audit = audit.to_log,
 ) -> None:
-    """
-    Create a new self-signed CA. It is prepared in a temporary folder, marked as complete, and then moved file by file: a crash before the
-    mark leaves nothing, one after it is finished by the next `prepare`.
-    """
-    store = CaStore(files)
+    """Create a new self-signed CA, whole or not at all; ConfigError when there is one already."""
     store.create_directories()
-    with store.writing():
-        if store.exists():
-            raise ConfigError(f"There is a CA in {files.cadir} already; nothing was made")
-        key, moment = generate(), now()
-        certificate = certificates.self_signed_authority(key, name, serial=1, ttl=rules.ca_ttl, now=moment)
-        empty = crl.sign(certificate, key, number=0, now=moment, lifetime=timedelta(seconds=rules.crl_ttl))
-        failpoint("ca.bootstrap-key-made")
-        make_directory(files.staging, mode=0o700)
-        contents = {
-            "cakey": keys.private_pem(key),
-            "cacert": certificates.pem(certificate),
-            "capub": keys.public_pem(key.public_key()),
-            "cacrl": bundles.dump([empty]),
-            "serial": b"0002",
-            "cert_inventory": str(InventoryEntry.of(certificate)).encode(),
-        }
-        for what, content in contents.items():
-            write_atomic(files.staging / what, content, mode=PRIVATE_MODE if what == "cakey" else PUBLIC_MODE, owner=store.owner)
-            failpoint(f"ca.bootstrap-staged-{what}")
-        write_atomic(files.staging / _COMPLETE, b"")
-        failpoint("ca.bootstrap-staged")
-        _move_into_place(store)
-        report(audit.entry("create-ca", name, by="the CA itself") | audit.of_certificate(certificate))
-
-
-def _move_into_place(store: CaStore) -> None:
-    files = store.files
-    for what in ("cakey", "cacert", "capub", "serial", "cert_inventory", "cacrl"):
-        staged, target = files.staging / what, Path(getattr(files, what))
-        if not staged.exists():
-            continue
-        make_directory(target.parent)
-        store.write(target, staged.read_bytes(), mode=PRIVATE_MODE if what == "cakey" else PUBLIC_MODE)
-        failpoint(f"ca.bootstrap-moved-{what}")
-    shutil.rmtree(files.staging)
-    failpoint("ca.bootstrap-done")
+    secret = signers.password(store.files)
+    key, moment = generate(), now()
+    failpoint("ca.bootstrap-key-made")
+    certificate = certificates.self_signed_authority(key, name, serial=1, ttl=rules.ca_ttl, now=moment)
+    empty = crl.sign(certificate, key, number=0, now=moment, lifetime=timedelta(seconds=rules.crl_ttl))
+    store.install(
+        CaContents(
+            key=keys.private_pem(key, secret),
+            public_key=keys.public_pem(key.public_key()),
+            certificates=certificates.pem(certificate),
+            crls=bundles.dump([empty]),
+            next_serial=2,
+            inventory=((InventoryEntry.of(certificate), rules.master),),
+        )
+    )
+    report(audit.entry("create-ca", name, by="the CA itself") | audit.of_certificate(certificate))
 
 
 def open_authority(
-    files: CaFiles,
+    store: CaStore,
     rules: CaOptions,
     *,
     now: Callable[[], datetime] = utc_now,
@@ -149,34 +111,35 @@ def open_authority(
     Raises:
         ConfigError: there is none, a part is missing, damaged or unreadable; nothing is changed.
     """
-    store = CaStore(files)
+    files = store.files
     try:
         store.check_whole()
         whole = store.exists()
     except OSError as err:
-        raise _unusable(files, err) from err
+        raise _unusable(store, err) from err
     if not whole:
-        raise ConfigError(f"There is no CA in {files.cadir}", hint="A master with ca = true makes one on its first start.")
+        raise ConfigError(f"There is no CA in {store.place}", hint="A master with ca = true makes one on its first start.")
     try:
         signers.load(files)
         store.create_directories()
         authority = CertificateAuthority(store, rules, now=now, report=report)
-        store.next_serial()
+        if not store.is_away:
+            store.next_serial()
         authority.crl()
         if not files.capub.exists():
             store.write(files.capub, keys.public_pem(authority.key.public_key()))
     except BadData as err:
         raise ConfigError(
-            f"The CA in {files.cadir} cannot be used: {err.message}", hint=err.hint or "Restore the file from a backup."
+            f"The CA in {store.place} cannot be used: {err.message}", hint=err.hint or "Restore the file from a backup."
         ) from err
     except OSError as err:
-        raise _unusable(files, err) from err
+        raise _unusable(store, err) from err
     return authority
 
 
-def _unusable(files: CaFiles, err: OSError) -> ConfigError:
+def _unusable(store: CaStore, err: OSError) -> ConfigError:
     return ConfigError(
-        f"The CA in {files.cadir} cannot be used: {err.strerror}: {err.filename}",
+        f"The CA in {store.place} cannot be used: {err.strerror}: {err.filename}",
         hint=f"It must be readable and writable by the user this runs as (uid {os.geteuid()}).",
     )
 
@@ -218,11 +181,11 @@ def ensure_own_certificate(authority: CertificateAuthority, ssldir: SslDir, *, d
     own = ssldir.certificate()
     if own is not None and not authority.has_issued(own):
         raise ConfigError(
-            f"The certificate {ssldir.hostcert} was not issued by the CA in {authority.store.files.cadir}",
+            f"The certificate {ssldir.hostcert} was not issued by the CA in {authority.store.place}",
             hint="Set ca = false if this host's CA is elsewhere; otherwise move the certificate away and start again.",
         )
     current = authority.signed_certificate(name)
-    for found, where in ((current, authority.store.signed_path(name)), (own, ssldir.hostcert)):
+    for found, where in ((current, authority.store.signed_place(name)), (own, ssldir.hostcert)):
         if found is not None and not keys.belongs(key, found.public_key()):
             raise ConfigError(
                 f"The certificate {where} does not match the private key {ssldir.hostprivkey}",

@@ -34,6 +34,7 @@ from shared.filesystem.files import make_directory, write_atomic
 from .. import audit, signers
 from ..authority import CertificateAuthority
 from ..signers import RolloverFiles, Signer
+from ..storage.folder import FolderStore
 from ..storage.inventory import InventoryEntry
 from ..storage.store import PRIVATE_MODE, PUBLIC_MODE, is_name
 
@@ -97,6 +98,14 @@ class Rollover:
     def files(self) -> RolloverFiles:
         return RolloverFiles.of(self.authority.store.files)
 
+    @property
+    def _store(self) -> FolderStore:
+        """The files of the CA; ConfigError: it is not in files."""
+        store = self.authority.store
+        if not isinstance(store, FolderStore):
+            raise ConfigError(f"A roll-over works on a CA in files only, and this one is in {store.place}")
+        return store
+
     # --- start
 
     def start(self, generate: Generator, *, name: str = "", same_key: bool = False) -> RolloverStatus:
@@ -108,7 +117,7 @@ class Rollover:
         Raises:
             Conflict: another roll-over is under way, the signing CA is an intermediate, or the name is taken.
         """
-        store = self.authority.store
+        store = self._store
         with store.writing():
             if self.files.folder.exists():
                 if same_key != (self._phase() == "same-key"):
@@ -120,7 +129,7 @@ class Rollover:
 
     def _make(self, generate: Generator, name: str, *, same_key: bool) -> None:
         """Make the folder `rollover`, whole or not at all; until it exists, nothing has happened."""
-        authority, store = self.authority, self.authority.store
+        authority, store = self.authority, self._store
         old = authority.signers().own
         self._check_start(old.certificate)
         title = certificates.name_of(old.certificate) if same_key else name or next_name(certificates.name_of(old.certificate))
@@ -182,7 +191,7 @@ class Rollover:
 
     def _publish(self) -> None:
         """Write both CRLs, then both certificates, to the files that agents and the master's own TLS use; existing ones stay in them."""
-        authority, store = self.authority, self.authority.store
+        authority, store = self.authority, self._store
         old, new = signers.pair(store.files)
         if not _same_key(old, new):
             lists = bundles.revocation_lists(authority.crl_pem())
@@ -202,7 +211,7 @@ class Rollover:
 
     def _write_bundle(self, bundle: list[x509.Certificate]) -> None:
         """Write ca_crt.pem, and this host's own copy of it."""
-        authority, store = self.authority, self.authority.store
+        authority, store = self.authority, self._store
         if list(authority.bundle) != bundle:
             store.write(store.files.cacert, bundles.dump(bundle))
         if self.ssldir.localcacert.exists() and self.ssldir.authorities() != tuple(bundle):
@@ -221,7 +230,7 @@ class Rollover:
         Raises:
             Conflict: none was started, or it is too early.
         """
-        store = self.authority.store
+        store = self._store
         with store.writing():
             phase = self._needed()
             if phase == "same-key":
@@ -250,7 +259,7 @@ class Rollover:
         Raises:
             Conflict: some agents would be locked out, or none was started.
         """
-        authority, store = self.authority, self.authority.store
+        authority, store = self.authority, self._store
         with store.writing():
             phase = self._needed()
             if phase == "started":

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterable
 
-from certs.files import bundles
-from shared.errors import BadData, Conflict, PuppetError
-from shared.filesystem.identity import Stamp, identity, identity_of
+from shared.errors import Conflict
 
-from .store import CaStore, is_name
+from .store import CaStore
 
 log = logging.getLogger("puppet.ca")
 
@@ -35,9 +32,8 @@ class SerialNumbers:
         self.store = store
         self._revoked = revoked
         self._authorities = authorities
-        self._own_stamp: Stamp = None  # of the serial file, as `take` has written it
+        self._own_stamp: object = None  # of the counter, as `take` has written it
         self._least = 1  # beyond everything that this object has handed out
-        self._signed: dict[str, tuple[Stamp, int]] = {}  # name: (identity of the file, serial)
 
     def take(self) -> int:
         """
@@ -53,7 +49,7 @@ class SerialNumbers:
                 "The serial file has %04X, which was used already (is it from a back-up?): the CA continues with %04X", written, number
             )
         self.store.save_next_serial(number + 1)
-        self._own_stamp = identity_of(self.store.files.serial)
+        self._own_stamp = self.store.serial_stamp()
         self._least = number + 1
         return number
 
@@ -61,7 +57,7 @@ class SerialNumbers:
         """Return the number that `take` would return now; raise the same errors. Writes nothing."""
         written = self.store.next_serial()
         number = max(written, self._least)
-        if identity_of(self.store.files.serial) != self._own_stamp:
+        if self.store.serial_stamp() != self._own_stamp:
             used = self._serials_in_use()
             number = max(number, 1 + max((serial for serial in used if serial < SMALL_SERIAL), default=0))
             while number in used:
@@ -69,28 +65,10 @@ class SerialNumbers:
         if number > LARGEST_SERIAL:
             raise Conflict(
                 f"The CA has no serial number left: its file has {written:X}, the largest possible is {LARGEST_SERIAL:X}",
-                hint=f"Write the next free serial to {self.store.files.serial}: one more than the highest in inventory.txt.",
+                hint=f"Write the next free serial to {self.store.serial_place}: one more than the highest in the inventory.",
             )
         return number
 
     def _serials_in_use(self) -> set[int]:
         """Return every serial that the inventory, signed/, the CRL or the CA's own certificates show."""
-        self._read_signed()
-        return {*self.store.inventory().serials, *(serial for _, serial in self._signed.values()), *self._revoked(), *self._authorities()}
-
-    def _read_signed(self) -> None:
-        """Bring `_signed` up to date; only files that are new or were written since are read."""
-        with os.scandir(self.store.files.signeddir) as entries:
-            changed_by_name = {entry.name.removesuffix(".pem"): identity(entry.stat(follow_symlinks=False)) for entry in entries}
-        for name in self.store.signed_names():
-            changed = changed_by_name.get(name)
-            if changed is None or not is_name(name) or self._signed.get(name, (None, 0))[0] == changed:
-                continue
-            try:
-                pem = self.store.signed(name)
-                if pem is not None:
-                    self._signed[name] = (changed, bundles.certificate(pem).serial_number)
-            except BadData:
-                continue  # litter, which the start of the master names
-            except PuppetError as err:
-                log.warning("Could not read the serial of the certificate of %s: %s", name, err)
+        return {*self.store.inventory().serials, *self.store.signed_serials(), *self._revoked(), *self._authorities()}

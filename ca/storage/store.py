@@ -1,86 +1,94 @@
-"""The CA's directory, in the layout of Puppet's own: files only, no decisions. Source: protocol reference 5.2."""
+"""Where a CA keeps what it knows: the interface of its stores, which take no decisions."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from certs.files.cadir import CaFiles
-from shared.errors import BadName, ConfigError, NotFound
-from shared.failpoints import failpoint
-from shared.filesystem.files import (
-    FileLock,
-    append_synced,
-    is_readable_by_others,
-    make_directory,
-    open_beneath,
-    owner_in,
-    sync_directory,
-    write_atomic,
-)
-from shared.filesystem.identity import Stamp, identity_of
-from shared.names import quoted_for_log, valid_certname
+from shared.errors import BadName
+from shared.filesystem.files import is_readable_by_others, make_directory, owner_in, write_atomic
+from shared.names import valid_certname
 
-from . import inventory
 from .inventory import Inventory, InventoryEntry
 
 log = logging.getLogger("puppet.ca")
 
+TOPIC = "crl"
+"""The topic of notices about another CRL or certificate of the CA."""
+
 PUBLIC_MODE, PRIVATE_MODE = 0o644, 0o640
 MAX_FILE = 1024 * 1024  # bytes of a request or certificate
-NEWEST_CRLS = "newest_crl_*.pem"
-LOCK_TIMEOUT = 30.0  # seconds that a writer waits for another process
 
 
-class CaStore:
+class NameFiles(NamedTuple):
+    """The PEM of a name's pending request and of its certificate; None where there is none."""
+
+    name: str
+    request: bytes | None
+    certificate: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaContents:
     """
-    Reading and writing of a CA's files; each write is whole or not at all, and synced.
+    A whole CA: its key and certificates, its CRLs, all in PEM; the next serial; and, by name, the PEMs of requests and certificates.
 
-    What is written inside `with store.writing():` is safe against other threads and processes; reading needs no lock.
-    Run by root on a directory of another user, new files go to that user. All methods block.
+    Each entry of the inventory comes with the name of the master that signed, '' where that is not recorded.
     """
+
+    key: bytes
+    public_key: bytes
+    certificates: bytes
+    crls: bytes
+    next_serial: int
+    inventory: tuple[tuple[InventoryEntry, str], ...]
+    requests: Mapping[str, bytes] = field(default_factory=dict)
+    signed: Mapping[str, bytes] = field(default_factory=dict)
+
+
+class CaStore(ABC):
+    """
+    Reading and writing of what a CA keeps; each write is whole or not at all, and durable.
+
+    What is written inside `with store.writing():` is safe against other threads, processes and masters; reading needs no lock. The CA's
+    certificate, key and CRL are files on this machine in any case, for they are what TLS reads. All methods block.
+
+    Args:
+        files: The folder on this machine. Run by root on a directory of another user, new files go to that user.
+    """
+
+    is_shared = False
+    """Whether other masters use the same CA at the same time."""
 
     def __init__(self, files: CaFiles) -> None:
         self.files = files
-        self.lock_timeout = LOCK_TIMEOUT
-        self._threads = threading.RLock()
-        self._depth = 0
-        self._file_lock: FileLock | None = None
-        self._inventory: tuple[Stamp, Inventory] = (None, Inventory())
+
+    def close(self) -> None:
+        """Close what was opened for this store alone, at the end of a command."""
+        return
+
+    # --- files of this machine
 
     @property
     def owner(self) -> tuple[int, int] | None:
         """(uid, gid) that new files get; None: the caller's own."""
         return owner_in(self.files.cadir)
 
-    def exists(self) -> bool:
-        """Return whether anything of a CA exists."""
-        return any(path.exists() for path in self.files.essential.values())
+    def write(self, path: Path, data: bytes, *, mode: int = PUBLIC_MODE) -> None:
+        write_atomic(path, data, mode=mode, owner=self.owner)
 
-    def check_whole(self) -> None:
-        """Raise ConfigError, listing existing and missing files, when only a part of a CA is there."""
-        there = [f"{name} ({path})" for name, path in self.files.essential.items() if path.exists()]
-        missing = [f"{name} ({path})" for name, path in self.files.essential.items() if not path.exists()]
-        if there and missing:
-            raise ConfigError(
-                f"The CA in {self.files.cadir} is not whole. Missing: {', '.join(missing)}. There: {', '.join(there)}",
-                hint="Nothing was changed. Restore the missing files from a backup; 'puppet cert reinventory' rebuilds a lost inventory. "
-                "To make a new CA instead, move all of them away: every node then needs a new certificate.",
-            )
-
-    def create_directories(self) -> None:
-        files = self.files
-        folders = [(files.cadir, 0o750 if not files.cadir.exists() else 0o755), (files.csrdir, 0o755), (files.signeddir, 0o755)]
-        for folder, mode in folders:
-            existed = folder.exists()
+    def _make_folder(self, folder: Path, mode: int = 0o755) -> None:
+        if not folder.exists():
             make_directory(folder, mode=mode)
-            if not existed:
-                self._own(folder)
+            self._own(folder)
 
     def _own(self, path: Path) -> None:
         if self.owner is not None:
@@ -100,196 +108,230 @@ class CaStore:
                 repaired.append(f"{path} is readable by everyone and its mode could not be changed")
         return repaired
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Keep all others from writing, in this process and others; may be nested. Unavailable when another holds the lock too long."""
-        with self._threads:
-            if self._depth == 0:
-                self._file_lock = FileLock(self.files.cadir / "ca.lock")
-                self._file_lock.acquire(timeout=self.lock_timeout)
-            self._depth += 1
-            try:
-                yield
-            finally:
-                self._depth -= 1
-                if self._depth == 0 and self._file_lock is not None:
-                    self._file_lock.release()
-                    self._file_lock = None
+    @abstractmethod
+    def create_directories(self) -> None:
+        """Create the folders on this machine that are missing."""
 
-    def write(self, path: Path, data: bytes, *, mode: int = PUBLIC_MODE) -> None:
-        write_atomic(path, data, mode=mode, owner=self.owner)
+    @abstractmethod
+    def litter(self) -> list[Path]:
+        """Return the files that a crash left behind. They are never listed, signed or served."""
 
-    def take_folder(self, made: Path, place: Path) -> None:
-        """Rename a folder of the cadir, synced, and give it the directory's owner."""
-        self._own(made)
-        made.rename(place)
-        sync_directory(self.files.cadir)
+    # --- what other masters change
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the store could not be used when it was asked last; what is on this machine is in force then."""
+        return False
+
+    last_seen: datetime | None = None
+    """When the CRLs in force were last those of a store that may be away; None: never, or it cannot be."""
+
+    def refresh(self) -> bool:
+        """Take over what other masters have changed since the last time; return whether it was anything. Unavailable: it is away."""
+        return False
+
+    # --- a CA as a whole
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Where the CA is, for messages."""
+
+    @abstractmethod
+    def prepare(self) -> bool:
+        """Finish or undo a creation that was interrupted; return whether there is a whole CA now. ConfigError for half of one."""
+
+    @abstractmethod
+    def check_whole(self) -> None:
+        """Raise ConfigError when only a part of a CA is there, or what this machine needs of it is missing."""
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Return whether anything of a CA exists."""
+
+    @abstractmethod
+    def install(self, contents: CaContents) -> None:
+        """Store a whole CA where there is none, whole or not at all; ConfigError when there is one already."""
+
+    @abstractmethod
+    def contents(self) -> CaContents:
+        """Return everything that is stored."""
+
+    @abstractmethod
+    def retire(self, successor: str) -> None:
+        """Make sure that nobody uses this CA here any more, since it has moved to `successor`; the caller holds the lock."""
+
+    def is_retired(self) -> bool:
+        """Return whether only the rest of a CA that has moved is here."""
+        return False
+
+    # --- changes
+
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[None]:
+        """Keep all others from writing; may be nested. Unavailable when another holds the lock too long, or the store is away."""
+
+    def when_stored(self, work: Callable[[], None]) -> None:
+        """Call `work` as soon as what was written so far is stored for good; never, if it is undone."""
+        work()
 
     # --- CRLs
 
-    def newest_crls(self) -> list[Path]:
-        """
-        Return the copies of the newest CRL file: one, unless somebody has added an older one.
+    @property
+    def crls_are_settled(self) -> bool:
+        """Whether the CRLs that `crls` returns to this thread are stored for good."""
+        return True
 
-        Each is named after its content, so that unpacking an old back-up over the directory does not replace it.
-        """
-        return sorted(self.files.cadir.glob(NEWEST_CRLS))
+    @abstractmethod
+    def crls_stamp(self) -> object:
+        """Return what differs after each change of the CRLs."""
 
+    @abstractmethod
+    def crls(self) -> bytes:
+        """Return the PEM of all CRLs."""
+
+    @abstractmethod
+    def newest_crls(self) -> Iterator[bytes]:
+        """Yield copies of CRLs that were in force; one that is newer than `crls` shows that these are from a back-up."""
+
+    heals_crls = False
+    """Whether CRLs from a back-up are completed from the newer copy; otherwise the administrator has to."""
+
+    @abstractmethod
     def save_crls(self, pem: bytes) -> None:
-        """Write the CRL file, then the copy that shows when somebody puts an older one in its place; the caller holds the lock."""
-        self.write(self.files.cacrl, pem)
-        failpoint("ca.crl-written")
-        self.copy_crls(pem)
+        """Store the CRLs; the caller holds the lock."""
 
+    @abstractmethod
     def copy_crls(self, pem: bytes) -> None:
-        """Keep this content of the CRL file as its newest; the caller holds the lock. A full disk is no error: the CRL itself counts."""
-        copy = self.files.cadir / NEWEST_CRLS.replace("*", hashlib.sha256(pem).hexdigest()[:16])
-        copies = self.newest_crls()
-        try:
-            if copy not in copies:
-                self.write(copy, pem)
-            for older in copies:
-                if older != copy:
-                    older.unlink(missing_ok=True)
-        except OSError as err:
-            log.warning("Could not write the copy of the CRL, %s, and try again within the hour: %s", copy, err)
+        """Keep a copy of CRLs in force for `newest_crls`; the caller holds the lock."""
+
+    @property
+    @abstractmethod
+    def crls_place(self) -> str:
+        """Where the CRLs are, for messages."""
+
+    @abstractmethod
+    def certificates_written(self) -> float:
+        """Return when the CA's certificates were last written, in seconds since the epoch."""
+
+    @abstractmethod
+    def crls_written(self) -> float:
+        """Return when the CRLs were last written, in seconds since the epoch."""
 
     # --- serial and inventory
 
-    def next_serial(self) -> int:
-        """Return the number that the next certificate gets; ConfigError when the file says nothing of the kind."""
-        text = self.files.serial.read_text("ascii", "replace").strip()
-        try:
-            number = int(text, 16)
-        except ValueError:
-            number = 0
-        if number < 1:
-            raise ConfigError(
-                f"The serial file {self.files.serial} holds {quoted_for_log(text)}, which is not a number in hex",
-                hint="Write the next free serial there: one more than the highest in inventory.txt, for example 0005.",
-            )
-        return number
+    @property
+    @abstractmethod
+    def serial_place(self) -> str:
+        """Where the next serial is, for messages."""
 
+    @abstractmethod
+    def next_serial(self) -> int:
+        """Return the number that the next certificate gets; ConfigError when it is none."""
+
+    @abstractmethod
     def save_next_serial(self, number: int) -> None:
         """Store the number that the next certificate gets; the caller holds the lock."""
-        self.write(self.files.serial, f"{number:04X}".encode())
-        failpoint("ca.serial-stored")
 
+    @abstractmethod
+    def serial_stamp(self) -> object:
+        """Return what differs after the next serial was written by anything but a CA under the lock."""
+
+    @abstractmethod
+    def signed_serials(self) -> Iterable[int]:
+        """Return the serials of the certificates of all names."""
+
+    @property
+    @abstractmethod
+    def inventory_place(self) -> str:
+        """Where the inventory is, for messages."""
+
+    @abstractmethod
     def record(self, record: InventoryEntry) -> None:
-        """Add a line to the inventory; the caller holds the lock."""
-        stamp, entries = self._inventory
-        current = stamp is not None and stamp == identity_of(self.files.cert_inventory)
-        append_synced(self.files.cert_inventory, str(record).encode())
-        if current:
-            entries.add(record)
-            self._inventory = (identity_of(self.files.cert_inventory), entries)
-        failpoint("ca.inventory-written")
+        """Add an entry to the inventory; the caller holds the lock."""
 
+    @abstractmethod
     def inventory(self) -> Inventory:
-        """Return the readable lines of the inventory; read again only when somebody else has changed the file."""
-        stamp = identity_of(self.files.cert_inventory)
-        if stamp is None:
-            return Inventory()
-        cached_stamp, entries = self._inventory
-        if cached_stamp != stamp:
-            entries = Inventory(inventory.inventory_entries(self.files.cert_inventory.read_text("utf-8", "replace")))
-            self._inventory = (stamp, entries)
-        return entries
+        """Return all entries."""
+
+    @abstractmethod
+    def entries_of(self, name: str) -> list[InventoryEntry]:
+        """Return the entries of a name, the oldest first."""
+
+    @abstractmethod
+    def has_issued_serial(self, serial: int) -> bool:
+        """Return whether the inventory has a serial."""
+
+    @abstractmethod
+    def replace_inventory(self, entries: list[InventoryEntry]) -> None:
+        """Let the inventory consist of these; the caller holds the lock."""
 
     # --- requests and certificates
 
-    def request_path(self, name: str) -> Path:
-        return self.files.csrdir / f"{valid_certname(name)}.pem"
+    @abstractmethod
+    def request_place(self, name: str) -> str:
+        """Where the request of a name is, for messages."""
 
-    def signed_path(self, name: str) -> Path:
-        return self.files.signeddir / f"{valid_certname(name)}.pem"
+    @abstractmethod
+    def signed_place(self, name: str) -> str:
+        """Where the certificate of a name is, for messages."""
 
+    @abstractmethod
     def request(self, name: str) -> bytes | None:
         """Return the PEM of a pending request; None when there is none, or only the empty rest of one."""
-        return _read(self.files.csrdir, name)
 
+    @abstractmethod
     def signed(self, name: str) -> bytes | None:
         """Return the PEM of an issued certificate; None when there is none."""
-        return _read(self.files.signeddir, name)
 
-    def save_request(self, name: str, pem: bytes) -> None:
-        self.write(self.request_path(name), pem)
-        failpoint("ca.request-written")
+    @abstractmethod
+    def save_request(self, name: str, pem: bytes) -> None: ...
 
-    def save_signed(self, name: str, pem: bytes) -> None:
-        self.write(self.signed_path(name), pem)
-        failpoint("ca.certificate-written")
+    @abstractmethod
+    def save_signed(self, name: str, pem: bytes) -> None: ...
 
+    @abstractmethod
     def remove_request(self, name: str) -> bool:
-        removed = _remove(self.request_path(name))
-        failpoint("ca.request-removed")
-        return removed
+        """Return whether there was one."""
 
+    @abstractmethod
     def remove_signed(self, name: str) -> bool:
-        removed = _remove(self.signed_path(name))
-        failpoint("ca.certificate-removed")
-        return removed
+        """Return whether there was one."""
 
+    @abstractmethod
     def request_names(self) -> list[str]:
-        """Return the names with a file in requests/, sorted; some may break the name rule, which a listing shows."""
-        return _names(self.files.csrdir)
+        """Return the names with a request, sorted; some may break the name rule, which a listing shows."""
 
+    @abstractmethod
     def signed_names(self) -> list[str]:
-        return _names(self.files.signeddir)
+        """Return the names with a certificate, sorted."""
 
+    @abstractmethod
+    def all_names(self, *, only_requests: bool = False) -> Iterator[NameFiles]:
+        """Yield everything by name, sorted; `only_requests`: of those with a pending request."""
+
+    @abstractmethod
     def pending_size(self) -> tuple[int, int]:
         """Return how many requests are pending, and their bytes together."""
-        count = size = 0
-        with os.scandir(self.files.csrdir) as entries:
-            for entry in entries:
-                if entry.name.endswith(".pem"):
-                    count += 1
-                    size += entry.stat(follow_symlinks=False).st_size
-        return count, size
 
-    def litter(self) -> list[Path]:
-        """Return the files that a crash left behind: temporary ones and empty ones. They are never listed, signed or served."""
-        paths = []
-        for folder in (self.files.cadir, self.files.csrdir, self.files.signeddir):
-            try:
-                entries = list(os.scandir(folder))
-            except FileNotFoundError:
-                continue
-            for entry in entries:
-                if not entry.is_file(follow_symlinks=False) or entry.name == "ca.lock" or entry.name == "master.lock":
-                    continue
-                temporary = entry.name.endswith(".tmp") or (entry.name.startswith(".") and ".tmp" in entry.name)
-                empty = entry.name.endswith(".pem") and entry.stat(follow_symlinks=False).st_size == 0
-                if temporary or empty:
-                    paths.append(Path(entry.path))
-        return sorted(paths)
+    @abstractmethod
+    def is_older_than_certificate(self, name: str) -> bool:
+        """Return whether the name's request was stored before its certificate was; both exist."""
 
+    # --- requests of which autosign has not decided yet
 
-def _read(folder: Path, name: str) -> bytes | None:
-    try:
-        with open_beneath(folder, f"{valid_certname(name)}.pem") as file:
-            pem = file.read(MAX_FILE + 1)
-    except NotFound:
-        return None
-    if len(pem) > MAX_FILE:
-        raise ConfigError(f"{folder / name}.pem is larger than {MAX_FILE} bytes", hint="It is no request or certificate: move it away.")
-    return pem or None
+    @abstractmethod
+    def undecided(self, since: float | None) -> list[str]:
+        """
+        Return the pending requests whose master was killed before it had decided, or may have been.
 
+        Args:
+            since: When the last master on this machine started that was killed, in seconds since the epoch; None: it was not.
+        """
 
-def _remove(path: Path) -> bool:
-    try:
-        path.unlink()
-    except FileNotFoundError:
-        return False
-    sync_directory(path.parent)
-    return True
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return sorted(entry.name[:-4] for entry in os.scandir(folder) if entry.name.endswith(".pem") and not entry.name.startswith("."))
-    except FileNotFoundError:
-        return []
+    @abstractmethod
+    def mark_decided(self, name: str) -> None:
+        """Note that autosign leaves a request pending."""
 
 
 def is_name(name: str) -> bool:

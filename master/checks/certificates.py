@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime
 from typing import Final
 
 from ca.authority import CertificateAuthority
-from ca.configured import ca_options
+from ca.configured import ca_options, ca_store
 from ca.setup.bootstrap import check_own_key
-from ca.storage.store import CaStore, is_name
+from ca.storage.store import CaStore
 from certs import certificates, verify
 from certs.files import bundles
-from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from httpd.tls import trust
 from shared.settings import MasterSettings
@@ -27,7 +27,11 @@ AREA: Final = "certificates"
 
 def check(settings: MasterSettings, now: datetime) -> list[Finding]:
     """Return all problems; none for a master whose CA will be made at its first start."""
-    store = CaStore(CaFiles.at(settings.cadir))
+    with closing(ca_store(settings)) as store:
+        return _check(settings, store, now)
+
+
+def _check(settings: MasterSettings, store: CaStore, now: datetime) -> list[Finding]:
     findings: list[Finding] = []
     if settings.ca:
         findings += run_check(AREA, lambda: _authority(settings, store, now))
@@ -58,19 +62,21 @@ def _check_refresh(settings: MasterSettings, now: datetime) -> Iterator[Finding]
 
 
 def _authority(settings: MasterSettings, store: CaStore, now: datetime) -> Iterator[Finding]:
+    if store.is_shared:
+        store.prepare()
     store.check_whole()
     if not store.exists():
         return
     authority = CertificateAuthority(store, ca_options(settings), now=lambda: now)
     written, free = store.next_serial(), authority.serials.next_free()
     if written != free:
-        message = f"The serial file {store.files.serial} has {written:04X}, which was used already; the next certificate gets {free:04X}"
+        message = f"The next serial in {store.serial_place} is {written:04X}, which was used already; the next certificate gets {free:04X}"
         yield Finding(AREA, "warning", message, "Is it from a back-up? Restore the rest of the CA's directory, too (docs/operation.md).")
     listed = store.inventory().serials
-    signed = ((name, authority.signed_certificate(name)) for name in store.signed_names() if is_name(name))
+    signed = ((name, authority.parse_certificate(name, pem)) for name, _, pem in store.all_names() if pem is not None)
     unlisted = [name for name, own in signed if own is not None and own.serial_number not in listed and authority.has_issued(own)]
     if unlisted:
-        message = f"{store.files.cert_inventory} lacks certificates of signed/: {', '.join(unlisted[:MAX_NAMES])}"
+        message = f"{store.inventory_place} lacks certificates of signed/: {', '.join(unlisted[:MAX_NAMES])}"
         yield Finding(AREA, "warning", message, "Is it from a back-up? Run 'puppet cert reinventory'.")
     authority.crl()
     verify.verify_bundle(authority.bundle)

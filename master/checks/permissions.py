@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from certs.files.cadir import CaFiles
+from ca.configured import ca_files, ca_place
 from shared.errors import ConfigError
 from shared.process import daemon
 from shared.settings import MasterSettings
@@ -63,14 +63,15 @@ def check(settings: MasterSettings) -> Iterator[Finding]:
         account = MasterAccount.of(settings)
     except ConfigError:
         return  # reported with the settings
-    files = CaFiles.at(settings.cadir)
+    files = ca_files(settings)
     private = [settings.hostprivkey, *((files.cakey, files.capass) if settings.ca else ())]
     read = [settings.config, settings.rest_authconfig, settings.fileserverconfig, settings.hostcert, *private]
     read += [settings.route_file, settings.confdir / CONFIGURATION]
     written = list(written_folders(settings))
     if settings.ca:
-        written += [files.cadir, files.csrdir, files.signeddir]
-        read += [files.cacert, files.cacrl, files.serial, files.cert_inventory]
+        is_in_files = ca_place(settings) == "files"
+        written += [files.cadir, *((files.csrdir, files.signeddir) if is_in_files else ())]
+        read += [files.cacert, files.cacrl, *((files.serial, files.cert_inventory) if is_in_files else ())]
     for path in read:
         if _exists(path) and not _can_reach(account, path, READ):
             yield Finding(AREA, "error", f"{account.name} cannot read {path}", _hint_for(path, account))

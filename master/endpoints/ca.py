@@ -10,10 +10,9 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from ca.service import CaService
@@ -82,7 +81,7 @@ class CaEndpoints:
         name = _single_segment(rest)
         _require_method(target, "GET")
         if name == "ca":
-            return await self._unless_unchanged(request, self.ca.store.files.cacert, asyncio.to_thread(self.ca.authority_pem))
+            return await self._unless_unchanged(request, self.ca.store.certificates_written, asyncio.to_thread(self.ca.authority_pem))
         pem = await self.ca.certificate(valid_certname(name))
         return _pem(_require(pem, f"Could not find certificate {name}"))
 
@@ -107,13 +106,13 @@ class CaEndpoints:
             return text_response(200, "Successfully updated CRLs.")
         _single_segment(rest)
         _require_method(target, "GET")
-        return await self._unless_unchanged(request, self.ca.store.files.cacrl, self.ca.crl())
+        return await self._unless_unchanged(request, self.ca.store.crls_written, self.ca.crl())
 
-    async def _unless_unchanged(self, request: HttpRequest, path: Path, pem: Awaitable[bytes]) -> Response:
-        """Return the text, or 304 when the client certainly has it already. The file's time is read before the text."""
-        info = await asyncio.to_thread(path.stat)
+    async def _unless_unchanged(self, request: HttpRequest, written: Callable[[], float], pem: Awaitable[bytes]) -> Response:
+        """Return the text, or 304 when the client certainly has it already. The time is read before the text."""
+        when = await asyncio.to_thread(written)
         body, now = await pem, time.time()
-        validators = Validators.of(body, info.st_mtime, now)
+        validators = Validators.of(body, when, now)
         if validators.match(request.headers, now):
             return Response(304, headers=validators.headers)
         return replace(_pem(body), headers=validators.headers)

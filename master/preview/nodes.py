@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
 
-from cryptography import x509
-
+from ca.configured import ca_store
 from certs import certificates
-from certs.files.cadir import CaFiles
+from certs.files import bundles
 from certs.oids import OidNames
 from shared.client import Client
 from shared.errors import BadData, BadName, NotFound, PuppetError
@@ -61,7 +60,6 @@ class PreviewNodes:
     def __post_init__(self) -> None:
         self._server_facts = server_facts(self.settings)
         self._external = TrustedExternal.of(self.settings).about
-        self._signed = CaFiles.at(self.settings.cadir).signeddir
         self._oid_names = OidNames.load(self.settings.trusted_oid_mapping_file)
 
     async def all(self) -> list[str]:
@@ -147,9 +145,13 @@ class PreviewNodes:
 
     def _client_of(self, name: str) -> Client | None:
         """Return a node as the client that it is with its certificate; None when this host has none of it. Blocks."""
+        with closing(ca_store(self.settings)) as store:
+            pem = store.signed(name)
+        if pem is None:
+            return None
         try:
-            certificate = x509.load_pem_x509_certificate(Path(self._signed, f"{name}.pem").read_bytes())
-        except (OSError, ValueError):
+            certificate = bundles.certificate(pem)
+        except BadData:
             return None
         return Client(name, "", authenticated=True, extensions=certificates.trusted_extensions(certificate, self._oid_names))
 

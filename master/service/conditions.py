@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from ca.service import CaService
 from certs.certificates import time_text
 from certs.files.cadir import CaFiles
 from httpd.tls.trust import ServerTrust
+from shared.errors import Unavailable
 from shared.settings import MasterSettings
 
 from ..observability.health import COMPILING, Condition
@@ -23,7 +25,11 @@ LEAST_FILES = 16
 
 
 def conditions(
-    settings: MasterSettings, processes: ProcessPool, trust: Callable[[], ServerTrust], store: StoreProcess | None = None
+    settings: MasterSettings,
+    processes: ProcessPool,
+    trust: Callable[[], ServerTrust],
+    store: StoreProcess | None = None,
+    ca: CaService | None = None,
 ) -> Iterable[Condition]:
     """Yield the conditions for these settings; `trust` returns the revocation lists in force."""
     yield Condition(ProcessPool.CONDITION, "No catalog can be compiled", COMPILING, partial(_self_test, processes))
@@ -40,8 +46,11 @@ def conditions(
         yield Condition("store", "The store does not run", (), partial(_store_runs, store))
     if settings.ca:
         files = CaFiles.at(settings.cadir)
-        folders = files.cadir, files.csrdir, files.signeddir
+        is_shared = ca is not None and ca.store.is_shared
+        folders = (files.cadir,) if is_shared else (files.cadir, files.csrdir, files.signeddir)
         yield Condition("ca-folder", "The CA's folder cannot be written to", ("ca",), partial(_writable, *folders))
+        if ca is not None and is_shared:
+            yield Condition("ca-database", "The CA's database is away; the last revocation list holds", ("ca",), partial(_follows, ca))
 
 
 async def _self_test(processes: ProcessPool) -> str:
@@ -52,6 +61,17 @@ async def _self_test(processes: ProcessPool) -> str:
 async def _lists_in_force(trust: Callable[[], ServerTrust]) -> str:
     end = trust().next_update
     return "" if end is None or end > datetime.now(UTC) else f"it expired on {time_text(end)}; every agent's certificate is refused"
+
+
+async def _follows(ca: CaService) -> str:
+    """Look for changes of other masters as well, so that a lost notice costs no more than the time between two checks."""
+    try:
+        await ca.follow()
+    except Unavailable as err:
+        since = ca.store.last_seen
+        confirmed = f"the one that was last confirmed on {time_text(since)}" if since is not None else "a copy from before the start"
+        return f"{err}. Nothing is signed or revoked; the revocation list in force is {confirmed}"
+    return ""
 
 
 async def _store_runs(store: StoreProcess) -> str:

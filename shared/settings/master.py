@@ -50,6 +50,11 @@ class MasterSettings(StoreSettings):
     ca: Flag = setting(True, doc="Whether this master is the CA.")
     cadir: Path = setting("$ssldir/ca", doc="The CA's own folder.")
     ca_name: str = setting("Puppet CA: $certname", doc="The common name of a new CA.")
+    ca_key_passphrase: str = setting(
+        "",
+        doc="The file with the passphrase of the CA's key, such as a systemd credential; with state in a database the key is then there, "
+        "encrypted, and not a file that is copied to each master. '' means private/ca.pass in cadir, if that exists.",
+    )
     ca_ttl: Duration = setting("5y", gt=0, doc="Seconds that a certificate is valid.")
     autosign: Autosign = setting("$confdir/autosign.conf", doc="true, false, a file of names, or a program that decides.")
     allow_duplicate_certs: Flag = setting(False, doc="A new request may replace a certificate.")

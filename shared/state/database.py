@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
@@ -96,21 +97,17 @@ class StateDatabase:
 
     def transact(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in a transaction, after the tables have been made or migrated, and return its result. Blocks."""
-        self._refuse_while_silent()
-        start = time.monotonic()
-        try:
+        with self._noticing_absence():
             self._migrate_once()
-            result = self._transact(work)
-        except PoolTimeout as err:
-            raise StateAway("all connections are in use") from err
-        except DBAPIError as err:
-            if (reason := reason_of_absence(err)) is not None:
-                if not is_conflict(err):
-                    self._note_absence(reason, time.monotonic() - start)
-                raise StateAway(reason) from err
-            raise
-        self.absence = None
-        return result
+            return self._transact(work)
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """A transaction that is committed when the block ends, and rolled back when it raises; never repeated. Blocks."""
+        with self._noticing_absence():
+            self._migrate_once()
+            with self._engine.begin() as connection:
+                yield connection
 
     async def run(self, work: Callable[[Connection], T], *, seconds: float | None = None) -> T:
         """
@@ -132,7 +129,28 @@ class StateDatabase:
     async def close(self) -> None:
         """Close all connections, after the work that has begun."""
         await asyncio.to_thread(self._threads.shutdown)
-        await asyncio.to_thread(self._engine.dispose)
+        await asyncio.to_thread(self.disconnect)
+
+    def disconnect(self) -> None:
+        """Close the connections that nobody uses now. Blocks."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _noticing_absence(self) -> Iterator[None]:
+        """Raise StateAway for errors of a server that is away, and remember whether it is."""
+        self._refuse_while_silent()
+        start = time.monotonic()
+        try:
+            yield
+        except PoolTimeout as err:
+            raise StateAway("all connections are in use") from err
+        except DBAPIError as err:
+            if (reason := reason_of_absence(err)) is None:
+                raise
+            if not is_conflict(err):
+                self._note_absence(reason, time.monotonic() - start)
+            raise StateAway(reason) from err
+        self.absence = None
 
     def _refuse_while_silent(self) -> None:
         with self._noting:

@@ -95,3 +95,48 @@ bucket_usage = Table(
     Column("bytes", BigInteger, nullable=False),
 )
 """One row: the bytes of all files in the bucket, with `ENTRY_OVERHEAD` for each. Without it they are counted once."""
+
+# --- the certificate authority. Serials are 40 hexadecimal digits, which sort as the numbers do.
+
+CA = Table(
+    "state_ca",
+    metadata,
+    Column("id", Integer, primary_key=True),  # 1: there is one CA
+    Column("version", BigInteger, nullable=False),  # rises with each change of what follows but the serial
+    Column("certificates", Text, nullable=False),
+    Column("certificates_written", DateTime(timezone=True), nullable=False),
+    Column("crls", Text, nullable=False),
+    Column("crls_written", DateTime(timezone=True), nullable=False),
+    Column("key", Text),  # encrypted; NULL: each master has it as a file
+    Column("next_serial", Text, nullable=False),
+)
+
+CA_INVENTORY = Table(
+    "state_ca_inventory",
+    metadata,
+    Column("serial", Text, primary_key=True),
+    Column("not_before", DateTime(timezone=True), nullable=False),
+    Column("not_after", DateTime(timezone=True), nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("name", Text, nullable=False, index=True),
+    Column("signed_by", Text, nullable=False),  # the master's certname, "" where that is not known
+)
+
+CA_REQUESTS = Table(
+    "state_ca_requests",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("pem", Text, nullable=False),
+    Column("written", DateTime(timezone=True), nullable=False),
+    Column("received_by", Text, nullable=False),
+    Column("is_decided", Boolean, nullable=False),  # autosign has left it pending
+)
+
+CA_SIGNED = Table(
+    "state_ca_signed",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("pem", Text, nullable=False),
+    Column("serial", Text, nullable=False),
+    Column("written", DateTime(timezone=True), nullable=False),
+)

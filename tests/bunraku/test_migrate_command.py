@@ -19,6 +19,7 @@ from bunraku.migration.existing import ExistingServer
 from bunraku.migration.plan import MigrationPlan
 from ca.authority import CaOptions
 from ca.setup import bootstrap
+from ca.storage.folder import FolderStore
 from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from certs.keys import KeyKind
@@ -73,7 +74,7 @@ def old(tmp_path: Path) -> Path:
 def with_ca(old: Path) -> None:
     """Give the server a CA, and the key and certificate of its host."""
     files, ssldir = CaFiles.at(old / "puppetserver/ca"), SslDir.at(old / "puppet/ssl", NAME)
-    bootstrap.bootstrap(files, CaOptions(master=NAME), ssldir, ca_name="Puppet CA: test", generate=KeyKind("ec").generate)
+    bootstrap.bootstrap(FolderStore(files), CaOptions(master=NAME), ssldir, ca_name="Puppet CA: test", generate=KeyKind("ec").generate)
 
 
 def tree(root: Path) -> dict[str, bytes]:

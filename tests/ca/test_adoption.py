@@ -17,6 +17,7 @@ from ca.commands import puppet_cert
 from ca.commands.site import CaSite
 from ca.registry import CertificateRegistry
 from ca.setup import adoption, bootstrap
+from ca.storage.folder import FolderStore
 from certs import certificates, crl, keys
 from certs.files import bundles
 from certs.files.cadir import CaFiles
@@ -67,7 +68,7 @@ def test_a_whole_ca_is_taken_over_byte_for_byte(old, take, target) -> None:
 
 def test_what_was_taken_over_issues_and_revokes_like_before(old, take, target, pem) -> None:
     take()
-    authority = bootstrap.open_authority(target, old.rules, now=old.clock)
+    authority = bootstrap.open_authority(FolderStore(target), old.rules, now=old.clock)
     registry = CertificateRegistry(authority)
     assert registry.sign("waiting", by="t").serial_number == 4
     assert registry.status("web2").state == "revoked"
@@ -158,7 +159,7 @@ def test_what_is_odd_is_said_and_does_not_stop_it(old, take, target, name) -> No
     change(old.files)
     found = take()
     assert any(sentence in each for each in found.odd), found.odd
-    assert bootstrap.open_authority(target, old.rules, now=old.clock).store.next_serial() == 4
+    assert bootstrap.open_authority(FolderStore(target), old.rules, now=old.clock).store.next_serial() == 4
     assert target.cakey.stat().st_mode & 0o007 == 0
 
 
@@ -166,7 +167,7 @@ def test_a_lost_inventory_is_made_from_what_is_signed(old, take, target) -> None
     old.files.cert_inventory.unlink()
     found = take()
     assert any("There is no inventory.txt" in each for each in found.odd)
-    assert bootstrap.open_authority(target, old.rules, now=old.clock).serials_of("web1") == [2]
+    assert bootstrap.open_authority(FolderStore(target), old.rules, now=old.clock).serials_of("web1") == [2]
 
 
 def test_an_encrypted_key_of_3_8_comes_with_its_password(old, take, target) -> None:
@@ -178,7 +179,7 @@ def test_an_encrypted_key_of_3_8_comes_with_its_password(old, take, target) -> N
     old.files.capass.parent.mkdir()
     old.files.capass.write_bytes(b"secret")
     take()
-    assert bootstrap.open_authority(target, old.rules, now=old.clock).certificate == authority.certificate
+    assert bootstrap.open_authority(FolderStore(target), old.rules, now=old.clock).certificate == authority.certificate
     assert target.capass.stat().st_mode & 0o777 == 0o640
 
 
@@ -207,7 +208,7 @@ def intermediate(old, tmp_path: Path, *, with_root_crl: bool = True, crl_lifetim
 def test_an_intermediate_comes_with_its_chain_and_crls(old, take, target, tmp_path) -> None:
     found = take(intermediate(old, tmp_path))
     assert found.chain == ["CN=Intermediate CA", "CN=Root CA"] and found.odd == []
-    authority = bootstrap.open_authority(target, old.rules, now=old.clock)
+    authority = bootstrap.open_authority(FolderStore(target), old.rules, now=old.clock)
     assert set(authority.expirations()["crls"]) == {"Intermediate CA", "Root CA"}
 
 
@@ -293,7 +294,7 @@ def command(place, *argv):
 
 @pytest.fixture
 def place(old, target):
-    return CaSite(target, SslDir.at(target.cadir.parent / "ssl", "master.example.com"), rules=old.rules, now=old.clock)
+    return CaSite(FolderStore(target), SslDir.at(target.cadir.parent / "ssl", "master.example.com"), rules=old.rules, now=old.clock)
 
 
 def test_the_command_says_what_it_took_and_what_is_odd(old, place, target) -> None:
@@ -334,7 +335,7 @@ def test_a_ca_of_debians_puppetserver_is_taken_over(tmp_path, target) -> None:
     assert target.cadir.joinpath("root_key.pem").stat().st_mode & 0o007 == 0
     before = host.certificate()
     authority = bootstrap.bootstrap(
-        target, bootstrap.CaOptions(master="m.example.com"), host, ca_name="x", generate=keys.KeyKind("ec").generate
+        FolderStore(target), bootstrap.CaOptions(master="m.example.com"), host, ca_name="x", generate=keys.KeyKind("ec").generate
     )
     assert host.certificate() == before and authority.has_issued(before)
     assert authority.issue("web1", keys.KeyKind("ec").generate().public_key(), by="t").serial_number == 2

@@ -19,7 +19,7 @@ class Terminal:
     def __call__(self, *argv: str) -> tuple[int, list[str], list[str]]:
         out, err = io.StringIO(), io.StringIO()
         place = CaSite(
-            self.site.files,
+            self.site.store(),
             self.site.ssldir,
             rules=self.site.rules,
             ca_name="Puppet CA: master.example.com",

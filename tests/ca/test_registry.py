@@ -1,4 +1,5 @@
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -8,8 +9,21 @@ from certs.files import bundles
 from certs.keys import KeyKind
 from shared.errors import BadData, BadRequest, Conflict, NotFound, Unavailable
 from shared.wire.dialects import LEGACY, MODERN
+from tests.support.ca_site import Site
+
+FILES_ONLY = pytest.mark.parametrize("site", ["folder"], indirect=True)
 
 
+@pytest.fixture(params=["folder", "database"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
+    """A CA in each kind of store."""
+    made: Site = Site(tmp_path) if request.param == "folder" else request.getfixturevalue("database_site")
+    if request.param == "folder":
+        made.create()
+    return made
+
+
+@FILES_ONLY
 def test_a_new_ca_has_puppets_files(site) -> None:
     root = site.files.cadir
     assert sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.suffix != ".lock") == [
@@ -47,9 +61,8 @@ def test_a_signed_request_is_a_certificate_an_inventory_line_and_no_request(site
     registry.submit("web1", pem("web1"), by="t")
     assert registry.status("web1").state == "requested"
     made = registry.sign("web1", by="t")
-    assert made.serial_number == 2
-    assert site.files.serial.read_text() == "0003"
-    assert site.files.cert_inventory.read_text().splitlines()[-1] == "0x0002 2026-11-20T12:00:00UTC 2031-11-20T12:00:00UTC /CN=web1"
+    assert (made.serial_number, registry.store.next_serial()) == (2, 3)
+    assert str(registry.store.inventory().records[-1]) == "0x0002 2026-11-20T12:00:00UTC 2031-11-20T12:00:00UTC /CN=web1\n"
     assert (registry.store.request("web1"), registry.store.signed("web1")) == (None, certificates.pem(made))
     assert registry.status("web1").state == "signed"
 
@@ -172,12 +185,13 @@ def test_pending_requests_are_capped_by_count_and_bytes(site, pem) -> None:
 
 def test_a_damaged_request_is_ignored_and_may_be_replaced(site, pem) -> None:
     registry = site.registry()
-    registry.store.write(registry.store.request_path("web1"), pem("web1")[:100])
+    registry.store.save_request("web1", pem("web1")[:100])
     assert (registry.status("web1"), registry.request("web1"), registry.statuses()) == (None, None, [])
     registry.submit("web1", pem("web1"), by="t")
     assert registry.status("web1").state == "requested"
 
 
+@FILES_ONLY
 def test_reinventory_keeps_lines_whose_certificate_is_gone(site, pem) -> None:
     registry = site.registry()
     for name in ("a", "b"):

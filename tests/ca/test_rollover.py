@@ -267,7 +267,7 @@ def test_the_next_ca_has_the_next_number(name, following) -> None:
 
 
 def test_the_command_tells_where_it_stands(authority, started_site) -> None:
-    place = CaSite(started_site.files, started_site.ssldir, rules=started_site.rules, generate=FRESH, now=started_site.clock)
+    place = CaSite(started_site.store(), started_site.ssldir, rules=started_site.rules, generate=FRESH, now=started_site.clock)
 
     def command(*argv):
         out, err = io.StringIO(), io.StringIO()

@@ -13,6 +13,7 @@ from cryptography import x509
 from ca.authority import CaOptions, CertificateAuthority
 from ca.setup import bootstrap
 from ca.setup.rollover import Rollover
+from ca.storage.folder import FolderStore
 from certs import crl
 from certs.files import bundles
 from certs.files.cadir import CaFiles
@@ -143,7 +144,7 @@ async def test_CA_29_a_running_master_refuses_a_revoked_agent_although_an_older_
     old = files.cacrl.read_bytes()
     agent = await wired.client("agent1")
     assert (await wired.catalog(agent, "agent1", {})).status == 200
-    bootstrap.open_authority(files, CaOptions()).revoke("agent1", by="t")
+    bootstrap.open_authority(FolderStore(files), CaOptions()).revoke("agent1", by="t")
     await wired.master.http.tls.reload()
     assert (await wired.catalog(agent, "agent1", {})).status == 403
     files.cacrl.write_bytes(old)

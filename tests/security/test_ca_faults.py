@@ -17,7 +17,6 @@ import pytest
 from cryptography import x509
 
 from ca.storage import inventory
-from ca.storage.store import CaStore
 from ca.tasks import CHANGE_CA
 from certs import crl, keys
 from certs.files import bundles
@@ -427,7 +426,7 @@ def test_R_28_serials_and_list_numbers_do_not_depend_on_the_clock(site, pem) -> 
 
 
 def test_a_lock_that_another_holds_too_long_is_an_error_that_names_it(site, pem) -> None:
-    holder = CaStore(site.files)
+    holder = site.store()
     registry = site.registry()
     registry.store.lock_timeout = 0.05
     inside, leave = threading.Event(), threading.Event()

@@ -57,7 +57,7 @@ def test_CA_06_control_characters_are_refused_and_shown_escaped_when_they_are_on
     refused(site, "web", request(name), "does not match")
     (site.files.csrdir / f"{name}.pem").write_bytes(request(name))
     out, err = io.StringIO(), io.StringIO()
-    place = CaSite(site.files, site.ssldir, rules=site.rules, now=site.clock, report=site.trail.append)
+    place = CaSite(site.store(), site.ssldir, rules=site.rules, now=site.clock, report=site.trail.append)
     assert puppet_cert.cert(["list"], place, out=out, err=err) == 0
     assert out.getvalue().isascii()
     assert "\x1b" not in out.getvalue()

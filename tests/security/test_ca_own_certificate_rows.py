@@ -43,7 +43,7 @@ def test_CA_30_a_command_that_takes_the_certificate_of_the_master_away_needs_for
     empty_site: Site, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     empty_site.bootstrap()
-    site = CaSite(empty_site.files, empty_site.ssldir, rules=empty_site.rules, now=empty_site.clock)
+    site = CaSite(empty_site.store(), empty_site.ssldir, rules=empty_site.rules, now=empty_site.clock)
     run, words = COMMANDS[command]
     assert run(words, site) != 0
     err = capsys.readouterr().err

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +17,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
+from sqlalchemy import Connection, delete
 
 from ca.authority import CaOptions, CertificateAuthority
 from ca.autosign import Autosign
@@ -22,12 +25,18 @@ from ca.registry import CertificateRegistry
 from ca.service import CaService
 from ca.setup import bootstrap
 from ca.setup.rollover import Rollover
+from ca.storage.database import DatabaseStore
+from ca.storage.folder import FolderStore
+from ca.storage.store import CaStore
 from certs import csr
 from certs.files.bundles import dump
 from certs.files.cadir import CaFiles
 from certs.files.ssldir import SslDir
 from certs.keys import KeyKind, PrivateKey
 from shared.errors import BadRequest, PuppetError
+from shared.state.database import LIMITS, StateDatabase
+from shared.state.tables import CA, CA_INVENTORY, CA_REQUESTS, CA_SIGNED
+from tests.support.postgresql import PostgresqlServer
 
 START = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 _keys = [KeyKind("ec").generate() for _ in range(4)]
@@ -88,6 +97,7 @@ class Site:
     clock: Clock = field(default_factory=Clock)
     rules: CaOptions = field(default_factory=lambda: CaOptions(master="master.example.com"))
     trail: list[dict[str, object]] = field(default_factory=list)
+    address: str = ""  # of the database, for `in_child`; a CA in files has none
 
     @property
     def files(self) -> CaFiles:
@@ -97,16 +107,19 @@ class Site:
     def ssldir(self) -> SslDir:
         return SslDir.at(self.root / "ssl", "master.example.com")
 
+    def store(self) -> CaStore:
+        return FolderStore(self.files)
+
     def create(self) -> CertificateAuthority:
-        bootstrap.create(self.files, "Puppet CA: master.example.com", key, self.rules, now=self.clock, report=self.trail.append)
+        bootstrap.create(self.store(), "Puppet CA: master.example.com", key, self.rules, now=self.clock, report=self.trail.append)
         return self.open()
 
     def open(self, **rules: object) -> CertificateAuthority:
         self.rules = replace(self.rules, **rules)  # type: ignore[arg-type]
-        return bootstrap.open_authority(self.files, self.rules, now=self.clock, report=self.trail.append)
+        return bootstrap.open_authority(self.store(), self.rules, now=self.clock, report=self.trail.append)
 
     def registry(self, **rules: object) -> CertificateRegistry:
-        return CertificateRegistry(self.open(**rules) if self.files.cakey.exists() else self.create())
+        return CertificateRegistry(self.open(**rules) if self.store().prepare() else self.create())
 
     def service(self, autosign: bool | Path = False, **rules: object) -> CaService:
         return CaService(self.registry(**rules).authority, Autosign(autosign))
@@ -114,7 +127,7 @@ class Site:
     def bootstrap(self, **rest: object) -> CertificateAuthority:
         """What a master does when it starts."""
         return bootstrap.bootstrap(
-            self.files,
+            self.store(),
             self.rules,
             self.ssldir,
             ca_name="Puppet CA: master.example.com",
@@ -127,12 +140,69 @@ class Site:
     def in_child(self, *command: str, failpoints: str = "") -> subprocess.CompletedProcess[str]:
         """One of `COMMANDS` in a process of its own, which a failpoint may kill (return code -9)."""
         environ = {**os.environ, "BUNRAKU_FAILPOINTS": failpoints}
-        argv = [sys.executable, "-m", "tests.support.ca_site", str(self.root), *command]
+        argv = [sys.executable, "-m", "tests.support.ca_site", self.address, str(self.root), *command]
         return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[2], check=False)
 
     def snapshot(self) -> dict[str, bytes]:
         """All files below the root, but for locks."""
         return {str(p.relative_to(self.root)): p.read_bytes() for p in self.root.rglob("*") if p.is_file() and p.suffix != ".lock"}
+
+
+@dataclass
+class DatabaseSite(Site):
+    """The same CA in a database; each `master` has a folder of its own, which begins as a copy of the first one's key."""
+
+    database: StateDatabase = field(kw_only=True)
+    master: str = "master.example.com"
+    password: bytes | None = None
+
+    @property
+    def ssldir(self) -> SslDir:
+        return SslDir.at(self.root / "ssl", self.master)
+
+    def store(self) -> CaStore:
+        return DatabaseStore(self.files, self.database, self.master, self.password)
+
+    def open(self, **rules: object) -> CertificateAuthority:
+        self.rules = replace(self.rules, **rules)  # type: ignore[arg-type]
+        store = self.store()
+        store.prepare()
+        return bootstrap.open_authority(store, self.rules, now=self.clock, report=self.trail.append)
+
+    def second(self, master: str = "master2.example.com") -> DatabaseSite:
+        """Another master of the same CA."""
+        root = self.root / master
+        (root / "ssl" / "ca").mkdir(parents=True)
+        other = replace(self, root=root, master=master, trail=[], rules=replace(self.rules, master=master))
+        shutil.copy(self.files.cakey, other.files.cakey)
+        return other
+
+
+@pytest.fixture(scope="session")
+def ca_database(postgresql: PostgresqlServer) -> Iterator[StateDatabase]:
+    """A database for CAs, with all tables."""
+    postgresql.run_sql("CREATE DATABASE ca")
+    database = StateDatabase.open(postgresql.address("ca"), replace(LIMITS, writers=8))
+    yield database
+    asyncio.run(database.close())
+
+
+def emptied(database: StateDatabase) -> StateDatabase:
+    """The database without any CA."""
+
+    def empty(connection: Connection) -> None:
+        for table in (CA, CA_INVENTORY, CA_REQUESTS, CA_SIGNED):
+            connection.execute(delete(table))
+
+    database.transact(empty)
+    return database
+
+
+@pytest.fixture
+def database_site(tmp_path: Path, postgresql: PostgresqlServer, ca_database: StateDatabase) -> DatabaseSite:
+    made = DatabaseSite(tmp_path, database=emptied(ca_database), address=postgresql.address("ca"))
+    made.create()
+    return made
 
 
 @pytest.fixture
@@ -191,5 +261,6 @@ COMMANDS: dict[str, Callable[..., object]] = {
 }
 
 if __name__ == "__main__":
-    root, action, *arguments = sys.argv[1:]
-    COMMANDS[action](Site(Path(root)), *arguments)
+    address, root, action, *arguments = sys.argv[1:]
+    in_child = DatabaseSite(Path(root), database=StateDatabase.open(address)) if address else Site(Path(root))
+    COMMANDS[action](in_child, *arguments)

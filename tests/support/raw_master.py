@@ -18,6 +18,7 @@ from ca.authority import CaOptions
 from ca.autosign import Autosign
 from ca.service import CaService
 from ca.setup import bootstrap
+from ca.storage.folder import FolderStore
 from certs import certificates, keys
 from certs.files.cadir import CaFiles
 from certs.keys import KeyKind
@@ -106,8 +107,8 @@ class RealCa(CaFolder):
         files = CaFiles.at(folder / "ca")
         ec = KeyKind("ec").generate
         make, given = CaOptions(master="puppet"), replace(CaOptions(master="puppet"), **rules)
-        bootstrap.create(files, "Puppet CA: throw-away", ec, make, report=self.trail.append)
-        self.authority = bootstrap.open_authority(files, given, report=self.trail.append)
+        bootstrap.create(FolderStore(files), "Puppet CA: throw-away", ec, make, report=self.trail.append)
+        self.authority = bootstrap.open_authority(FolderStore(files), given, report=self.trail.append)
         self.certificate, self.key = self.authority.certificate, self.authority.key
 
     @property

@@ -1,0 +1,87 @@
+"""Moving a CA from one store to another: as a whole, checked, and never usable in both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from certs import crl
+from certs.files import bundles
+from shared.errors import ConfigError, Conflict
+
+from .store import CaContents, CaStore
+
+
+def move_ca(source: CaStore, target: CaStore, say: Callable[[str], None]) -> None:
+    """
+    Move the CA in `source` to the empty `target`. Blocks; may be repeated after a failure at any point, and then goes on.
+
+    Nobody can write to the source meanwhile. It is retired when everything is in the target. The caller makes sure that no master runs
+    with the source: one that did would go on with it.
+
+    Args:
+        say: Gets a sentence for each step.
+    Raises:
+        ConfigError: a store is damaged, the source has no CA, or a CRL from a back-up.
+        Conflict: the target has another CA; nothing is changed.
+    """
+    arrived = target.prepare()
+    if not _has_ca(source):
+        if not arrived:
+            raise ConfigError(f"There is no CA in {source.place}")
+        say(f"The CA is in {target.place} already")
+        return
+    with source.writing():
+        contents = source.contents()
+        _check_crls(source, contents)
+        if not arrived:
+            target.install(contents)
+        _check_arrived(contents, target, is_new=not arrived)
+        say(
+            f"Copied the CA to {target.place}, and compared it: {len(contents.signed)} certificates, {len(contents.requests)} requests, "
+            f"{len(contents.inventory)} lines of inventory; the next serial is {contents.next_serial:#06x}"
+        )
+        source.retire(target.place)
+    say(f"The CA in {source.place} cannot be used any more")
+
+
+def _has_ca(source: CaStore) -> bool:
+    return not source.is_retired() and source.prepare()
+
+
+def _check_crls(source: CaStore, contents: CaContents) -> None:
+    seen = [each for pem in source.newest_crls() for each in bundles.revocation_lists(pem)]
+    if crl.newer_known(bundles.revocation_lists(contents.crls), seen) is not None:
+        raise ConfigError(
+            f"The CRL {source.crls_place} is older than one that was in use", hint="Start a master with it, which says what to do."
+        )
+
+
+def _check_arrived(contents: CaContents, target: CaStore, *, is_new: bool) -> None:
+    """
+    Raise Conflict unless everything is in the target.
+
+    A target that was there before may have more, since masters may have used it after a move that was cut off at its end.
+    """
+    there = target.contents()
+    differences = [
+        name
+        for name, differs in (
+            ("certificate", there.certificates != contents.certificates),
+            ("serial", there.next_serial < contents.next_serial or (is_new and there.next_serial != contents.next_serial)),
+            ("inventory", not {entry for entry, _ in contents.inventory} <= {entry for entry, _ in there.inventory}),
+            ("revocations", not _revoked(contents) <= _revoked(there)),
+            ("signed certificates", is_new and there.signed != contents.signed),
+            ("requests", is_new and there.requests != contents.requests),
+        )
+        if differs
+    ]
+    if differences:
+        raise Conflict(
+            f"The CA in {target.place} is not the one that should move there; it differs in: {', '.join(differences)}",
+            hint="Nothing was removed.",
+        )
+
+
+def _revoked(contents: CaContents) -> frozenset[tuple[str, int]]:
+    lists = bundles.revocation_lists(contents.crls)
+    return frozenset((each.issuer.rfc4514_string(), serial) for each in lists for serial in crl.serials(each))
