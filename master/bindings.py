@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from shared.clock import utc_now
 from shared.data.plainyaml import WrittenItems
 from shared.errors import ConfigError, Location
 from shared.filesystem.bucket import Bucket
-from shared.filesystem.checksums import algorithm
+from shared.filesystem.checksums import Algorithm, algorithm
 from shared.filesystem.textdiff import Differ
 from shared.filesystem.written import WrittenFiles
 from shared.indirector import Binding, Client, Indirector, Terminus
@@ -39,7 +40,6 @@ from shared.models.resource import RESOURCE
 from shared.models.resource_type import RESOURCE_TYPE
 from shared.models.static_file_content import STATIC_FILE_CONTENT
 from shared.models.status import STATUS, Status
-from shared.process.log import LEVELS
 from shared.settings import MasterSettings
 from shared.wire.dialects import MODERN
 
@@ -57,7 +57,7 @@ from .puppetdb.report import PuppetDbReports
 from .puppetdb.termini import PuppetDbCatalogs, PuppetDbFacts, PuppetDbNodes
 from .reports.processors import TIMEOUT, Http, Logged, Processed, Processor, Store, processors_for
 from .reports.writers import Writers
-from .termini.bucket import BucketFiles
+from .termini.bucket import BucketFiles, report_to_log
 from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
 from .termini.facts import StoredFacts
 from .termini.files import ContentServer, MetadataServer, VersionedContent
@@ -67,6 +67,7 @@ from .termini.mounts import FileServer
 from .termini.node import Classifier, NodeFiles, Plain, WithFacts
 from .termini.registry import Factories, TerminusRegistry
 from .termini.resource_type import NotManaged, Parser
+from .termini.state import POSTGRESQL, StateTermini
 from .termini.trusted_external import TrustedExternal
 
 log = logging.getLogger("puppet.master")
@@ -91,9 +92,14 @@ def node_factories(
     settings: MasterSettings,
     parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
+    state: StateTermini | None = None,
 ) -> Factories:
     """Return the node termini by the names of the setting node_terminus."""
+    shared = state or StateTermini(settings)
     return {
+        POSTGRESQL: lambda: NodeFiles(shared.nodes(), parser),
+        # As write_only_yaml: the next run of the node writes it anew.
+        f"write_only_{POSTGRESQL}": lambda: NodeFiles(shared.nodes(is_record=True), parser),
         "puppetdb": lambda: PuppetDbNodes(client or puppetdb_client(settings)),
         "plain": Plain,
         "exec": lambda: Classifier(settings.external_nodes.split(), timeout=settings.command_timeout, most=settings.command_output),
@@ -127,6 +133,7 @@ def facts_factories(
     settings: MasterSettings,
     parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
+    state: StateTermini | None = None,
 ) -> Factories:
     """Return the facts termini by the names of the setting facts_terminus."""
 
@@ -136,6 +143,7 @@ def facts_factories(
     return {
         "puppetdb": puppetdb,
         STORE_CONFIGS: puppetdb,
+        POSTGRESQL: lambda: StoredFacts((state or StateTermini(settings)).facts(), parser=parser),
         "yaml": lambda: StoredFacts(
             Yaml(FACTS, settings.yamldir / "facts", durable=False, written=WrittenFiles(), items=WrittenItems(WRITTEN_ITEMS)),
             parser=parser,
@@ -145,15 +153,21 @@ def facts_factories(
     }
 
 
+def facts_place(settings: MasterSettings) -> str:
+    """Return the name of the terminus of facts, if routes.yaml names no other."""
+    return settings.facts_terminus or settings.place_of_state("yaml")
+
+
 def facts_binding(
     settings: MasterSettings,
     registry: TerminusRegistry,
     parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
+    state: StateTermini | None = None,
 ) -> Binding[Facts]:
     """Bind the facts that nodes have sent; with storeconfigs a PuppetDB gets them as well."""
-    makers = facts_factories(settings, parser, client)
-    terminus = registry.terminus(FACTS, makers, settings.facts_terminus or "yaml")
+    makers = facts_factories(settings, parser, client, state)
+    terminus = registry.terminus(FACTS, makers, facts_place(settings))
     cache_name = STORE_CONFIGS if settings.storeconfigs and not isinstance(terminus, PuppetDbFacts) else ""
     return Binding(FACTS, terminus, cache=registry.cache(FACTS, makers, cache_name))
 
@@ -167,20 +181,28 @@ def server_facts(settings: MasterSettings) -> dict[str, str]:
     return {"servername": settings.certname, "serverip": address, "serverversion": MODERN.version}
 
 
-def bucket_files(settings: MasterSettings) -> BucketFiles:
-    """Return the filebucket in the configured digest, and in md5 for agents of 3.x, which know no other."""
-    digest = algorithm(settings.digest_algorithm)
+def bucket_factories(settings: MasterSettings, state: StateTermini | None = None) -> Factories:
+    """Return the termini of the filebucket by their names in routes.yaml."""
 
-    def bucket(kind: str) -> Bucket:
+    def files(kind: Algorithm) -> Bucket:
         return Bucket(
             settings.bucketdir,
-            algorithm=algorithm(kind),
+            algorithm=kind,
             quota=settings.bucket_quota,
             max_file=settings.max_bucket_body,
-            report=lambda level, text: log.log(LEVELS[level], "%s", text),
+            report=report_to_log,
             differ=Differ.of(settings),
         )
 
+    return {
+        "file": lambda: bucket_files(settings, files),
+        POSTGRESQL: lambda: bucket_files(settings, (state or StateTermini(settings)).bucket),
+    }
+
+
+def bucket_files(settings: MasterSettings, bucket: Callable[[Algorithm], Bucket]) -> BucketFiles:
+    """Return the filebucket in the configured digest, and in md5 for agents of 3.x, which know no other."""
+    digest = algorithm(settings.digest_algorithm)
     return BucketFiles(bucket(digest), legacy=bucket("md5") if digest != "md5" else None)
 
 
@@ -195,16 +217,18 @@ def catalog_factories(settings: MasterSettings, compiler: Callable[[], CompilerT
     }
 
 
-def report_factories(settings: MasterSettings, client: PuppetDbClient | None = None) -> Factories:
-    """Return the report termini by their names in routes.yaml."""
+def report_factories(settings: MasterSettings, client: PuppetDbClient | None = None, state: StateTermini | None = None) -> Factories:
+    """Return the report termini by their names in routes.yaml: `file` and `postgresql` are report processors whose `store` is there."""
 
-    def processed() -> Processed:
-        processors = processors_for(settings.reports, processor_factories(settings, client))
+    def processed(place: str) -> Processed:
+        processors = processors_for(settings.reports, processor_factories(settings, client, state, place))
         slowest = max((each.timeout for each in processors.values() if isinstance(each, PuppetDbReports)), default=0.0)
         return Processed(processors, timeout=max(TIMEOUT, slowest))
 
     return {
-        "processor": processed,
+        "processor": lambda: processed(settings.place_of_state("file")),
+        "file": lambda: processed("file"),
+        POSTGRESQL: lambda: processed(POSTGRESQL),
         "json": lambda: Json(REPORT, settings.server_datadir / "report"),
         "yaml": lambda: Yaml(REPORT, settings.yamldir / "report"),
     }
@@ -217,6 +241,7 @@ def bind(
     ca: CaService | None,
     parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
+    state: StateTermini | None = None,
 ) -> Indirector:
     """Bind every indirection of a master to its terminus and cache; `client` is that of the site's PuppetDB."""
     client, parser = client or puppetdb_client(settings), parser or BodyParser()
@@ -233,8 +258,9 @@ def bind(
     )
     metadata = MetadataServer(files, digest=algorithm(settings.digest_algorithm))
     code = code_commands(settings)
-    nodes, reports = node_factories(settings, parser, client), report_factories(settings, client)
-    facts = facts_binding(settings, registry, parser, client)
+    nodes, reports = node_factories(settings, parser, client, state), report_factories(settings, client, state)
+    buckets = bucket_factories(settings, state)
+    facts = facts_binding(settings, registry, parser, client, state)
     node: Binding[Any] = Binding(
         NODE,
         WithFacts(registry.terminus(NODE, nodes, settings.node_terminus), facts),
@@ -273,7 +299,7 @@ def bind(
         Binding(FILE_METADATA, metadata),
         Binding(FILE_CONTENT, ContentServer(files)),
         Binding(STATIC_FILE_CONTENT, VersionedContent(code, environments.root_of)),
-        Binding(FILE_BUCKET_FILE, bucket_files(settings)),
+        Binding(FILE_BUCKET_FILE, registry.terminus(FILE_BUCKET_FILE, buckets, settings.place_of_state("file"))),
         Binding(STATUS, CodeTerminus(lambda request: Status(name=request.key))),
         Binding(KEY, Terminus()),
         Binding(RESOURCE, registry.terminus(RESOURCE, {"ral": NotManaged}, "ral")),
@@ -320,11 +346,14 @@ def ca_bindings(ca: CaService | None) -> list[Binding[Any]]:
     ]
 
 
-def processor_factories(settings: MasterSettings, client: PuppetDbClient | None = None) -> Mapping[str, Callable[[], Processor]]:
-    """Return the report processors by their names in the setting reports."""
+def processor_factories(
+    settings: MasterSettings, client: PuppetDbClient | None = None, state: StateTermini | None = None, place: str = "file"
+) -> Mapping[str, Callable[[], Processor]]:
+    """Return the report processors by their names in the setting reports; `place` is that of `store`."""
+    files = partial(Store, settings.reportdir, writers=Writers(queue=settings.report_queue))
     return {
         "puppetdb": lambda: PuppetDbReports(client or puppetdb_client(settings)),
-        "store": lambda: Store(settings.reportdir, writers=Writers(queue=settings.report_queue)),
+        "store": (state or StateTermini(settings)).reports if place == POSTGRESQL else files,
         "log": Logged,
         "http": lambda: Http.of(settings),
     }

@@ -30,6 +30,7 @@ from shared.data import plainjson
 from shared.errors import NotFound
 from shared.indirector import Indirector
 from shared.process.supervision import Supervisor
+from shared.queue.spool import Spool, SpoolLimits
 from shared.settings import MasterSettings
 from shared.state.masters import SharedState
 from shared.wire.dialects import MODERN
@@ -48,11 +49,13 @@ from .endpoints.store import StoreProxy
 from .observability.health import Health
 from .observability.longtasks import (
     DEPLOY,
+    DRAIN_STATE_QUEUE,
     HEAR_OTHER_MASTERS,
     RECORD_DEPENDENCIES,
     RECORD_ORIGINS,
     REFRESH_CRL,
     REMOVE_LEFTOVERS,
+    REMOVE_OLD_REPORTS,
     RENEW_CRL,
     RUN_STORE,
     WARN_OF_EXPIRIES,
@@ -78,6 +81,7 @@ from .service.folders import remove_leftovers
 from .service.origins_file import OriginsFile
 from .service.refusals import Refusals, queued_refusals
 from .service.store_process import StoreProcess
+from .termini.state import StateTermini
 from .trust import trust_files
 
 log = logging.getLogger("puppet.master")
@@ -240,7 +244,8 @@ async def _serving(
         parsers.describe(metrics)
         ends.push_async_callback(parsers.close)
         parser = BodyParser(parsers)
-        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, parser, client)
+        termini = await _state_termini(settings, state, ends)
+        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, parser, client, termini)
         v4 = await asyncio.to_thread(v4_catalogs, settings, environments, compile_pool, indirector)
         limits = MasterLimits.of(settings)
         server = ServerEndpoints(environments, compile_pool.listing, v4, limits, code_commands(settings), parser)
@@ -265,6 +270,8 @@ async def _serving(
         )
         http = _http_server(settings, served, ca, metrics, refusals, supervisor)
         health.add(conditions(settings, compile_pool.processes, lambda: http.tls.trust, store, ca))
+        if state is not None:
+            _start_state_queue(settings, state, termini, health, metrics, supervisor, ends)
         health.describe(metrics)
         metrics.read("puppet_tasks", "gauge", "Tasks of the event loop.", lambda: [((), len(asyncio.all_tasks()))])
         if proxy is not None and store is not None:
@@ -286,6 +293,36 @@ async def _serving(
         supervisor.start(RECORD_ORIGINS, partial(record_file.keep_written, compile_pool.origins))
         _start_watches(settings, ca, state, http, health, metrics, crl_refresh, supervisor)
         yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port)
+
+
+async def _state_termini(settings: MasterSettings, state: SharedState | None, ends: AsyncExitStack) -> StateTermini:
+    """Return the maker of termini on the masters' database, with the queue of reports; Unavailable: another master has that."""
+    if state is None:
+        return StateTermini(settings)
+    limits = SpoolLimits(commands=settings.state_queue_entries, bytes=settings.state_queue_bytes)
+    return StateTermini(settings, state, await ends.enter_async_context(Spool(settings.state_queue / "reports", limits)))
+
+
+def _start_state_queue(
+    settings: MasterSettings,
+    state: SharedState,
+    termini: StateTermini,
+    health: Health,
+    metrics: Metrics,
+    supervisor: Supervisor,
+    ends: AsyncExitStack,
+) -> None:
+    """Start to bring what waits to the masters' database, and to remove old reports there; tell of it."""
+    from .service.state_queue import StateQueue
+
+    queue = StateQueue(state.database, termini.pending_reports, termini.buckets)
+    health.add([queue.condition()])
+    health.details = queue.status
+    queue.describe(metrics)
+    supervisor.start(DRAIN_STATE_QUEUE, queue.keep_drained)
+    if settings.state_report_ttl:
+        supervisor.start(REMOVE_OLD_REPORTS, partial(queue.keep_removing, settings.state_report_ttl))
+    ends.push_async_callback(supervisor.stop, DRAIN_STATE_QUEUE, REMOVE_OLD_REPORTS)
 
 
 async def _deploy_hook(settings: MasterSettings, supervisor: Supervisor, ends: AsyncExitStack) -> DeployHook | None:

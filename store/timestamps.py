@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from datetime import UTC, datetime, timedelta, timezone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -13,11 +12,6 @@ _FORM = re.compile(
     r"(?:[T ](\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9}))?)?)?\s*(Z|UTC|[+-]\d\d(?::?\d\d)?)?)?)?)?",
     re.ASCII | re.IGNORECASE,
 )
-
-
-def microseconds_now() -> int:
-    """Return the time, as the store keeps it."""
-    return time.time_ns() // 1000
 
 
 def parse_timestamp(text: str) -> int:

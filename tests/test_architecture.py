@@ -43,7 +43,7 @@ LAYERS = {
         "failpoints names pluginfiles programs regexps",
         "data database filesystem git",
         "settings state wire",
-        "indirector process ruby",
+        "indirector process queue ruby",
         "models testing",
         "faces file_serving ral",
         "types",
@@ -260,6 +260,8 @@ HIDDEN = {
     "language/loading/ruby_functions.py": "the same for what judges functions in Ruby",
     "master/pools/parse_worker.py": "few sites ask for catalogs of facts in the request",
     "master/process.py": "the account is left and the pid file written before the server is loaded",
+    "master/wiring.py": "a master whose state is in files does without SQLAlchemy, which takes 10 MB",
+    "master/termini/state.py": "a master whose state is in files does without SQLAlchemy, which takes 10 MB",
     "store/process/listeners.py": "a store without TLS does not load certificates and cryptography, which take 10 MB",
     "store/queries/service.py": "few stores are asked in PQL, or are on PostgreSQL: each takes 3 MB",
     "shared/ral/": "few values and titles have to match a pattern, whose engine takes 1.5 MB",
@@ -389,7 +391,7 @@ OWN_TASKS = {
     "ca/service.py": "_finish: the caller awaits it, and the supervisor hears of it when the caller has left",
     "environments/code_commands.py": "what a program printed on standard error, wanted only when it failed",
     "shared/programs.py": "the start of one program, awaited in the same function",
-    "store/queue/spool.py": "whoever waits for an addition gets its failure",
+    "shared/queue/spool.py": "whoever waits for an addition gets its failure",
     "master/puppetdb/own_store.py": "who waits for a command hears of it, and it logs what it meets",
     "master/preview/served.py": "one preview, awaited in the same function",
     "master/process.py": "waits for events and for the stop, awaited in the same function",
@@ -416,7 +418,7 @@ PAUSES = {
     "tests/e2e/test_preview.py": "a process that takes a second to end",
     "tests/interop/test_puppet_5_5.py": "a ctime has seconds, and nobody can set it",
     "tests/store/database/test_engine.py": "a limit of a millisecond, which is over then on any machine",
-    "tests/store/queue/test_spool.py": "a disk that takes two milliseconds to write",
+    "tests/shared/queue/test_spool.py": "a disk that takes two milliseconds to write",
 }
 """What the pause or the clock of a test stands for. A test that waits for something looks for it again and again (`support.waiting`)."""
 

@@ -46,10 +46,10 @@ async def facts_of(
 
 
 async def _stored(name: str, master: MasterSettings) -> dict[str, Any] | None:
-    from master.bindings import facts_factories
+    from master.bindings import facts_factories, facts_place
     from master.termini.registry import built_in_terminus
 
-    terminus = built_in_terminus("facts", facts_factories(master), master.facts_terminus or "yaml")
+    terminus = built_in_terminus("facts", facts_factories(master), facts_place(master))
     facts = await terminus.find(Request(name, master.environment))
     return None if facts is None else dict(facts.values)
 

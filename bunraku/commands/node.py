@@ -192,7 +192,7 @@ class StoredNodes:
         registry = choice_of(settings)
         self._puppetdb = PuppetDbNodes(puppetdb_client(settings)) if settings.storeconfigs else None
         self._facts = facts_binding(settings, registry)
-        self._node_cache = registry.cache(NODE, node_factories(settings), settings.node_cache_terminus or "yaml")
+        self._node_cache = registry.cache(NODE, node_factories(settings), settings.node_cache_terminus or settings.place_of_state("yaml"))
         self._reports = registry.terminus(REPORT, report_factories(settings), "processor")
 
     def parts(self) -> Iterable[tuple[str, Callable[[str], Coroutine[Any, Any, None]]]]:

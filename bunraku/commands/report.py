@@ -17,7 +17,8 @@ from shared.data.durations import duration
 from shared.data.plainjson import dumps_pretty
 from shared.errors import BadData, ConfigError, PuppetError
 from shared.indirector import Request
-from shared.models.report import Report
+from shared.models.facts import FACTS
+from shared.models.report import REPORT, Report
 from shared.process import log as logs
 from shared.process.cli import flag, maybe_text
 from shared.process.command import CommandSpec
@@ -82,9 +83,7 @@ def print_last_runs(options: ReportOptions, settings: MasterSettings, now: datet
     except ValueError as err:
         raise ConfigError(f"Could not set --silent-for: {err}") from err
     try:
-        runs = [
-            run for run in latest_reports(settings.reportdir, nodes_with_facts(settings)) if is_asked_for(run, options, silent_for, now)
-        ]
+        runs = [run for run in stored_runs(settings) if is_asked_for(run, options, silent_for, now)]
     except OSError as err:
         hint = "Run it on the master, as root (sudo) or as the account that the master runs as."
         raise PuppetError(f"Could not read the reports in {settings.reportdir}: {err.strerror}", hint=hint) from err
@@ -93,11 +92,27 @@ def print_last_runs(options: ReportOptions, settings: MasterSettings, now: datet
         sys.stdout.buffer.write(dumps_pretty([as_data(run, now) for run in runs]))
     else:
         sys.stdout.write("".join(lines_of(runs, now)))
-    if not settings.reportdir.is_dir():
+    if settings.state == "files" and not settings.reportdir.is_dir():
         stored = "store" in settings.reports
         hint = "No agent has sent one yet, or this is not the master." if stored else "The setting reports does not have store."
         print(f"Warning: There is no folder of reports {settings.reportdir}. {hint}", file=sys.stderr)
     return 0
+
+
+def stored_runs(settings: MasterSettings) -> Iterator[LatestReport]:
+    """Yield the last run of each node, from where the report processor `store` has its reports. Blocks; OSError, StateAway."""
+    if settings.state == "files":
+        return latest_reports(settings.reportdir, nodes_with_facts(settings))
+    from master.bindings import facts_factories, facts_place, report_factories  # all of the master, which files do not need
+    from master.termini.facts import StoredFacts
+
+    from .node import choice_of
+
+    registry = choice_of(settings)
+    facts = registry.terminus(FACTS, facts_factories(settings), facts_place(settings))
+    reports: Any = registry.terminus(REPORT, report_factories(settings), "processor")
+    store: Any = getattr(reports, "processors", {}).get("store")
+    return iter(()) if store is None else store.latest(facts.files.keys() if isinstance(facts, StoredFacts) else ())
 
 
 def nodes_with_facts(settings: MasterSettings) -> Iterator[str]:

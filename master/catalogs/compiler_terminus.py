@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from shared.data import plainjson
-from shared.errors import BadRequest, NoEnvironment, PuppetError
+from shared.errors import BadRequest, NoEnvironment, PuppetError, Unavailable
 from shared.filesystem.checksums import Algorithm
 from shared.indirector import Binding, Request, Terminus
 from shared.models.catalog import CATALOG, Catalog
@@ -117,7 +117,7 @@ class CompilerTerminus(Terminus[Catalog]):
             # The cached node was merged with the old facts.
             await self.nodes.expire(name, environment=requested)
             # Before the classifier runs, since some classifiers read the file.
-            await self.facts.save(sent_facts, environment=requested)
+            await self._save_facts(sent_facts, requested)
         facts = sent_facts or await self.facts.find(name, environment=requested)
         node = await with_facts_in_hand(self.nodes, facts).find(
             name,
@@ -139,6 +139,14 @@ class CompilerTerminus(Terminus[Catalog]):
         job = CompileJob.of(name, node, environment, facts, trusted, self.server_facts, code_id=version.code_id)
         job = replace(job, pin=version.pin, is_stored=self.is_stored and not request.ignore_cache_save)
         return await self._compile(job, request, checksum)
+
+    async def _save_facts(self, facts: Facts, environment: str) -> None:
+        try:
+            await self.facts.save(facts, environment=environment)
+        except Unavailable as err:
+            # The catalog needs only the facts in hand, and the node sends new ones with its next run.
+            log.info("The facts of %s are not stored: %s", facts.name, err.message)
+            await self.facts.save(facts, environment=environment, ignore_terminus=True)
 
     async def _checksum_for_static(self, request: Request[Catalog], environment: str, pin: str) -> Algorithm | None:
         """Return the checksum type of a static catalog; None when it is not static. Raises CompileError when the sides share none."""

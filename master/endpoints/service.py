@@ -67,7 +67,7 @@ class ServiceEndpoints:
                 "service_status_version": 1,
                 "detail_level": level,
                 "state": state,
-                "status": {},
+                "status": dict(self.master.health.details()) if service == "status-service" else {},
                 "active_alerts": [{"severity": severity, "message": alert} for alert, severity in self.master.health.alerts(service)],
             }
             for service, state in states.items()

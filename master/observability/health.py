@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -72,6 +72,7 @@ class Health:
         self.clock = clock
         self.conditions: dict[str, Condition] = {}
         self._verdicts: dict[str, _Verdict] = {}
+        self.details: Callable[[], Mapping[str, object]] = dict  # of the status service, for clients that read the status
 
     def add(self, conditions: Iterable[Condition]) -> None:
         """Add conditions; must be called before `watch`."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from shared.errors import BadData
 from shared.indirector.core import Indirection, M
-from shared.indirector.termini import FilePerKey
+from shared.indirector.termini import StoredBodies
 from shared.models.facts import FACTS, Facts
 from shared.models.report import REPORT
 from shared.process.turns import LoopTurns
@@ -20,8 +19,6 @@ from shared.wire.percent import decode_percent
 
 from .catalog_schema import parse_catalog_body
 from .parse_pool import ParsePool
-
-log = logging.getLogger("puppet.indirector")
 
 T = TypeVar("T")
 
@@ -67,20 +64,17 @@ class BodyParser:
             return await self.pool.catalog_request(body)
         return await self.parse(lambda: parse_catalog_body(body), len(body))
 
-    async def stored(self, files: FilePerKey[M], key: str) -> M | None:
-        """
-        Return what is stored under a key; None when nothing is, or what does not parse, with a warning.
-
-        Args:
-            files: A Yaml or Json terminus.
-        """
-        if self.pool is None or await asyncio.to_thread(files.size, key) < IN_PLACE:
-            return await asyncio.to_thread(files.read, key)
+    async def stored(self, place: StoredBodies[M], key: str) -> M | None:
+        """Return the instance that is stored under a key; None when there is none, or when it does not parse, with a warning."""
         try:
-            body = await asyncio.to_thread(files.body, key)
-            return None if body is None else await self.pool.stored(files, key, body)
+            body = await place.fetch(key)
+            if body is None:
+                return None
+            if self.pool is None or len(body) < IN_PLACE:
+                return await asyncio.to_thread(place.load, key, body)
+            return await self.pool.stored(place, key, body)
         except BadData as err:
-            log.warning("Ignoring %s, which does not hold a %s: %s", files.path(key), files.indirection.name, err)
+            place.warn(key, err)
             return None
 
     async def parse(self, parse: Callable[[], T], size: int, *, in_thread: bool = False) -> T:

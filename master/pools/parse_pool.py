@@ -24,7 +24,7 @@ from typing import Any, Self, TypeVar
 from shared.data import plainjson
 from shared.errors import BadData, PuppetError, Unavailable
 from shared.indirector.core import Indirection, M
-from shared.indirector.termini import FilePerKey
+from shared.indirector.termini import StoredBodies
 from shared.settings import MasterSettings
 from shared.wire.dialects import Dialect
 from shared.wire.formats import Format
@@ -186,9 +186,9 @@ class ParsePool:
         question = {"dialect": dialect.name, "format": form.name, "escaped": True}
         return await self._ask(question, body, lambda data: None if data is None else indirection.model.from_data(data))
 
-    async def stored(self, files: FilePerKey[M], key: str, body: bytes) -> M:
-        """Return the instance in the file of a key, which is YAML or JSON; BadData: it holds none."""
-        return await self._ask({"stored": files.suffix, "name": key}, body, files.indirection.model.from_data)
+    async def stored(self, place: StoredBodies[M], key: str, body: bytes) -> M:
+        """Return the instance in the body of a key, which is YAML or JSON; BadData: it holds none."""
+        return await self._ask({"stored": place.suffix, "name": key}, body, place.indirection.model.from_data)
 
     async def catalog_request(self, body: bytes) -> dict[str, Any]:
         """Return what a body of /puppet/v4/catalog says; BadRequest: it is none."""

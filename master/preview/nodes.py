@@ -16,7 +16,7 @@ from certs.oids import OidNames
 from shared.client import Client
 from shared.errors import BadData, BadName, NotFound, PuppetError
 from shared.indirector import Binding, Request
-from shared.indirector.termini import FilePerKey
+from shared.indirector.termini import StoredBodies
 from shared.models.facts import Facts, permitted_facts
 from shared.models.node import Node
 from shared.names import valid_certname
@@ -66,7 +66,7 @@ class PreviewNodes:
         """Return the certnames of all nodes whose facts are stored, sorted; those of the PuppetDB where one is in use."""
         terminus = self.facts.terminus
         if isinstance(terminus, StoredFacts) and not isinstance(self.facts.cache, PuppetDbFacts):
-            return await asyncio.to_thread(_names_of_files, terminus.files)
+            return await asyncio.to_thread(_names_of, terminus.files)
         return await self.matching("nodes[certname]{}")
 
     async def matching(self, query: str) -> list[str]:
@@ -156,8 +156,8 @@ class PreviewNodes:
         return Client(name, "", authenticated=True, extensions=certificates.trusted_extensions(certificate, self._oid_names))
 
 
-def _names_of_files(files: FilePerKey[Facts]) -> list[str]:
-    keys = files.keys()
+def _names_of(stored: StoredBodies[Facts]) -> list[str]:
+    keys = stored.keys()
     return [key for key in keys if _is_certname(key)]
 
 

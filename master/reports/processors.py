@@ -13,7 +13,7 @@ import os
 import shutil
 import ssl
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +30,7 @@ from shared.names import valid_certname
 from shared.process.log import LEVELS
 from shared.settings import MasterSettings
 
+from .stored import LatestReport, latest_reports
 from .writers import Writers
 
 log = logging.getLogger("puppet.report")
@@ -80,6 +81,10 @@ class Store:
     async def forget(self, host: str) -> bool:
         name = valid_certname(host)
         return await self.writers.run(lambda: self._remove(name))
+
+    def latest(self, names: Iterable[str] = ()) -> Iterator[LatestReport]:
+        """Yield the last run of each node that has reports, and of those in `names`, by name. Blocks; OSError."""
+        return latest_reports(self.root, names)
 
     def _write(self, host: str, report: Report) -> None:
         folder = self.root / host

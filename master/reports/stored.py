@@ -1,4 +1,4 @@
-"""The latest stored report of each node, read line by line from one file a node, so that thousands take little memory."""
+"""The latest stored report of each node, of which few lines are read, so that thousands take little memory."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 from shared.errors import BadName
 from shared.names import valid_certname
@@ -72,26 +73,31 @@ def newest_report(folder: Path) -> Path | None:
 
 def read_latest_report(node: str, file: Path) -> LatestReport:
     """Read only those fields of a report that are on lines of their own. Blocks."""
-    fields: dict[str, str] = {}
     try:
         with file.open("rb") as lines:
-            while len(fields) < _FIELDS and (line := lines.readline(MAX_LINE)):
-                if match := _FIELD.match(line):
-                    fields.setdefault(match[1].decode("ascii"), match[2].decode("utf-8", "replace").strip().strip("'\""))
-                while line and not line.endswith(b"\n"):
-                    line = lines.readline(MAX_LINE)  # the rest of a line that is too long begins no field
+            return report_in(lines, node, _time_of(file.name), str(file))
     except OSError:
-        fields = {}
+        return LatestReport(node, _time_of(file.name), "unknown", file=str(file))
+
+
+def report_in(lines: IO[bytes], node: str, received: datetime | None, file: str = "") -> LatestReport:
+    """Return what the YAML of a report says on lines of their own. Blocks; OSError."""
+    fields: dict[str, str] = {}
+    while len(fields) < _FIELDS and (line := lines.readline(MAX_LINE)):
+        if match := _FIELD.match(line):
+            fields.setdefault(match[1].decode("ascii"), match[2].decode("utf-8", "replace").strip().strip("'\""))
+        while line and not line.endswith(b"\n"):
+            line = lines.readline(MAX_LINE)  # the rest of a line that is too long begins no field
     return LatestReport(
         node,
-        _time_of(file.name),
+        received,
         fields.get("status") or "unknown",
         fields.get("environment", ""),
         fields.get("puppet_version", ""),
         fields.get("noop") == "true",
         fields.get("corrective_change") == "true",
         fields.get("cached_catalog_status", "not_used") not in ("not_used", "null", ""),
-        str(file),
+        file,
     )
 
 

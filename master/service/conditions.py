@@ -35,12 +35,13 @@ def conditions(
     yield Condition(ProcessPool.CONDITION, "No catalog can be compiled", COMPILING, partial(_self_test, processes))
     yield Condition("revocation-lists", "The revocation list has ended", ("ca", *COMPILING), partial(_lists_in_force, trust))
     stores = {"yaml": settings.yamldir / "facts", "json": settings.server_datadir / "facts"}
-    facts = stores.get(settings.facts_terminus or "yaml")
+    facts = stores.get(settings.facts_terminus or settings.place_of_state("yaml"))
     if facts is not None:
         yield Condition("facts-store", "Facts cannot be stored", COMPILING, partial(_writable, facts))
-    if "store" in settings.reports:
+    if "store" in settings.reports and settings.state == "files":
         yield Condition("report-store", "Reports cannot be stored", (), partial(_writable, settings.reportdir))
-    yield Condition("bucket", "The filebucket cannot be written to", (), partial(_writable, settings.bucketdir))
+    bucket = settings.bucketdir if settings.state == "files" else settings.state_queue
+    yield Condition("bucket", "The filebucket cannot be written to", (), partial(_writable, bucket))
     if store is not None:
         yield Condition("store", "The store does not run", (), partial(_store_runs, store))
     if settings.ca:

@@ -25,6 +25,7 @@ def written_folders(settings: MasterSettings) -> dict[Path, int]:
     ]
     private = [settings.code_cache, *([settings.preview_records] if settings.preview_records_size else ())]
     private += [settings.store_dir] if settings.runs_store else []
+    private += [settings.state_queue] if settings.state != "files" else []
     return dict.fromkeys(shared, 0o750) | dict.fromkeys(private, 0o700)
 
 

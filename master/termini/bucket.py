@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from typing import BinaryIO
 
@@ -11,6 +12,14 @@ from shared.file_serving.contents import CHUNK
 from shared.filesystem.bucket import Bucket
 from shared.indirector import Request, Terminus
 from shared.models.file_bucket_file import FileBucketFile
+from shared.process.log import LEVELS
+
+log = logging.getLogger("puppet.master")
+
+
+def report_to_log(level: str, text: str) -> None:
+    """Log what a bucket reports; the levels are Puppet's."""
+    log.log(LEVELS[level], "%s", text)
 
 
 class BucketFiles(Terminus[FileBucketFile]):

@@ -9,7 +9,7 @@ from typing import Any
 from shared.errors import BadRequest
 from shared.indirector import Request, Terminus
 from shared.indirector.core import Option
-from shared.indirector.termini import FilePerKey
+from shared.indirector.termini import StoredBodies
 from shared.models.facts import Facts, NodeName
 from shared.names import quoted_for_log, valid_certname
 
@@ -36,14 +36,14 @@ _OPERATORS: Mapping[str, Compare] = {
 
 class StoredFacts(Terminus[Facts]):
     """
-    The facts on disk, one file a node.
+    The facts of nodes, as one body a node.
 
     Args:
-        files: A Yaml or Json terminus; other masters and commands write there, too.
-        parser: Reads files; by default without processes of its own.
+        files: A terminus on files or a database; other masters and commands write there, too.
+        parser: Reads bodies; by default without processes of its own.
     """
 
-    def __init__(self, files: FilePerKey[Facts], parser: BodyParser | None = None) -> None:
+    def __init__(self, files: StoredBodies[Facts], parser: BodyParser | None = None) -> None:
         self.files = files
         self.parser = parser or BodyParser()
 

@@ -9,7 +9,7 @@ from typing import Any
 from shared.data import plainyaml
 from shared.errors import BadData, PuppetError
 from shared.indirector import Binding, Request, Terminus
-from shared.indirector.termini import ExecTerminus, FilePerKey
+from shared.indirector.termini import ExecTerminus, StoredBodies
 from shared.models.facts import RESERVED_FACTS, Facts, permitted_facts
 from shared.models.node import Node
 from shared.names import valid_environment
@@ -94,9 +94,9 @@ class WithFacts(Terminus[Node]):
 
 
 class NodeFiles(Terminus[Node]):
-    """Nodes in files (`files` is a Yaml or Json terminus); `parser` reads large ones."""
+    """Nodes, as one body each (`files` is a terminus on files or a database); `parser` reads large ones."""
 
-    def __init__(self, files: FilePerKey[Node], parser: BodyParser | None = None) -> None:
+    def __init__(self, files: StoredBodies[Node], parser: BodyParser | None = None) -> None:
         self.files = files
         self.parser = parser or BodyParser()
 

@@ -57,6 +57,11 @@ def is_ended_for_others(err: DBAPIError) -> bool:
     return getattr(err.orig, "sqlstate", None) in _ENDED_FOR_OTHERS
 
 
+def is_conflict(err: DBAPIError) -> bool:
+    """Return whether a transaction failed because of other transactions, by a deadlock or a lock, while the server works."""
+    return str(getattr(err.orig, "sqlstate", None) or "").startswith(("40", "55P03"))
+
+
 def reason_of_absence(err: DBAPIError) -> str | None:
     """Return in one line why the server cannot be used now; None when the error is that of the statement."""
     original = err.orig

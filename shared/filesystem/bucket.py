@@ -132,7 +132,22 @@ class Bucket:
         try:
             return open_beneath(self.root, f"{self._relative(value)}/contents", follow=False)
         except NotFound as err:
-            raise NotFound(f"Could not find a file with checksum {Checksum(self.algorithm, value)} in the filebucket") from err
+            raise self.missing(value) from err
+
+    def missing(self, value: str) -> NotFound:
+        """Return the error for a content that is not there."""
+        return NotFound(f"Could not find a file with checksum {Checksum(self.algorithm, value)} in the filebucket")
+
+    def quota_used_up(self) -> OutOfSpace:
+        """Return the error for a content that the quota has no room for."""
+        return OutOfSpace(f"The filebucket's quota of {self.quota} bytes is used up", hint="Remove old entries, or raise bucket_quota.")
+
+    def collision(self, value: str) -> Conflict:
+        """Return the error for a content that has the checksum of another one."""
+        return Conflict(
+            f"Existing backup and new file have different content but same checksum, {Checksum(self.algorithm, value)}. "
+            "Verify existing backup and remove if incorrect."
+        )
 
     def paths(self, value: str) -> list[str]:
         """Return the original paths of an entry, oldest first; [] without an entry."""
@@ -153,6 +168,10 @@ class Bucket:
             if (since is None or since <= stored) and (until is None or stored <= until):
                 entries += [BucketEntry(folder.name, stored, path) for path in self.paths(folder.name)]
         return sorted(entries, key=lambda entry: (entry.path, entry.stored))
+
+    def values(self) -> list[str]:
+        """Return the checksums of all entries, in hex."""
+        return [folder.name for folder in self._folders()]
 
     def _folders(self) -> Iterator[Path]:
         def below(folder: Path, depth: int) -> Iterator[Path]:
@@ -196,6 +215,15 @@ class Bucket:
                 new.write(block)
             return new.keep(value, path)
 
+    def remove(self, value: str) -> None:
+        """Remove an entry of a bucket that has no quota. Nobody may write the same entry at the same time."""
+        folder = self.folder(value)
+        for name in ("contents", "paths"):
+            (folder / name).unlink(missing_ok=True)
+        with suppress(OSError):  # a folder has other entries
+            for parent in (folder, *folder.parents[:8]):
+                parent.rmdir()
+
     def sweep(self, *, older_than: float = 86400.0) -> int:
         """Remove leftovers of dead writers that are older than `older_than` seconds; return their number. Each new writer calls it."""
         gone = 0
@@ -218,9 +246,9 @@ class Bucket:
             raise OutOfSpace("The filebucket's file system is full", hint=f"Free some space below {self.root}.")
 
     @contextmanager
-    def _charged(self, size: int) -> Iterator[None]:
+    def _charged(self, more: int) -> Iterator[None]:
         """
-        Count `size` more bytes against the quota while the entry is put in place.
+        Count so many more bytes against the quota while an entry is put in place.
 
         The sum is in `<root>/.usage`, written under a lock; without the file all entries are counted once.
         """
@@ -233,12 +261,10 @@ class Bucket:
             text = os.pread(fd, 40, 0).strip()
             # Without the file, or with a damaged one, all entries are counted once.
             used = int(text) if text.isdigit() else self._counted()
-            if used + size + ENTRY_OVERHEAD > self.quota:
-                raise OutOfSpace(
-                    f"The filebucket's quota of {self.quota} bytes is used up", hint="Remove old entries, or raise bucket_quota."
-                )
+            if used + more > self.quota:
+                raise self.quota_used_up()
             yield
-            os.pwrite(fd, b"%-24d\n" % (used + size + ENTRY_OVERHEAD), 0)
+            os.pwrite(fd, b"%-24d\n" % (used + more), 0)
         finally:
             os.close(fd)
 
@@ -328,7 +354,7 @@ class Incoming:
         try:
             old = os.open(contents, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
-            with bucket._charged(self.size):
+            with bucket._charged(self.size + ENTRY_OVERHEAD):
                 self._rename(contents)
             return
         except OSError as err:
@@ -349,10 +375,7 @@ class Incoming:
             os.close(old)
         if intact:
             bucket.report("err", f"Unable to verify existing FileBucket backup at '{contents}'.")
-            raise Conflict(
-                f"Existing backup and new file have different content but same checksum, {checksum}. "
-                "Verify existing backup and remove if incorrect."
-            )
+            raise bucket.collision(value)
         bucket.report("warning", f"Existing backup does not match its expected sum, {checksum}. Overwriting corrupted backup.")
         self._rename(contents)
 

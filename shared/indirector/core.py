@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ..client import Client
 from ..clock import utc_now
-from ..errors import BadData, BadRequest, Denied, Unsupported
+from ..errors import BadData, BadRequest, Denied, Unavailable, Unsupported
 from ..names import quoted_for_log
 from ..wire.deflated import DeflatedText
 from ..wire.dialects import Dialect
@@ -300,11 +300,13 @@ class Binding(Generic[M]):
         return self.terminus.filter(instance, request)
 
     async def _save_to_cache(self, cache: Terminus[M], request: Request[M]) -> None:
-        """Save an instance in the cache; a system error is only logged."""
+        """Save an instance in the cache; that this cannot be done is only logged."""
         try:
             await cache.save(request)
         except OSError as err:
             log.error("Could not cache %s for %s: %s", self.indirection.name, request.key, err)
+        except Unavailable as err:  # with a time to come back; what is away says so in the log itself
+            log.info("Could not cache %s for %s: %s", self.indirection.name, request.key, err.message)
 
     async def search(self, key: str | Request[M], **parameters: Any) -> list[M] | None:
         """Return all matching instances, never from the cache; None when the searched place does not exist."""

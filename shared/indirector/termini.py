@@ -51,13 +51,87 @@ class CodeTerminus(Terminus[M]):
         return await instance if isinstance(instance, Awaitable) else instance
 
 
+class StoredBodies(Terminus[M]):
+    """
+    A base of termini that store each instance as one body, under its key.
+
+    A body that does not parse counts as missing, with a warning: it is replaced at the next save. `suffix` says its form: .yaml, .json, or
+    the model's raw one.
+    """
+
+    indirection: Indirection[M]
+    suffix: str
+
+    def path(self, key: str) -> object:
+        """Return the place of a key, for messages."""
+        raise NotImplementedError
+
+    def body(self, key: str) -> bytes | None:
+        """Return the body of a key, None when there is none. Blocks."""
+        raise NotImplementedError
+
+    def keys(self) -> list[str]:
+        """Return the keys that are stored, sorted. Blocks."""
+        raise NotImplementedError
+
+    async def fetch(self, key: str) -> bytes | None:
+        """Return the body of a key, None when there is none."""
+        return await asyncio.to_thread(self.body, key)
+
+    def load(self, key: str, body: bytes) -> M:
+        """Return the instance in a body; BadData."""
+        return self.indirection.model.from_bytes(body)
+
+    def dump(self, instance: M) -> bytes:
+        """Return the body of an instance."""
+        return instance.to_bytes(MODERN)
+
+    async def find(self, request: Request[M]) -> M | None:
+        return await asyncio.to_thread(self.read, request.key)
+
+    async def search(self, request: Request[M]) -> list[M]:
+        """Return all that are stored, by key."""
+        instances = [await asyncio.to_thread(self.read, key) for key in await asyncio.to_thread(self.keys)]
+        return [instance for instance in instances if instance is not None]
+
+    def read(self, key: str) -> M | None:
+        """Return the value stored under a key; None when there is none, or, with a warning, when it does not parse. Blocks."""
+        try:
+            body = self.body(key)
+        except BadData as err:
+            self.warn(key, err)
+            return None
+        return None if body is None else self.parsed(key, body)
+
+    def parsed(self, key: str, body: bytes) -> M | None:
+        """Return the instance in a body; None, with a warning, when it does not parse. Blocks."""
+        try:
+            return self.load(key, body)
+        except BadData as err:
+            self.warn(key, err)
+            return None
+
+    def warn(self, key: str, error: BadData) -> None:
+        """Log that what is stored under a key is ignored."""
+        log.warning("Ignoring %s, which does not hold a %s: %s", self.path(key), self.indirection.name, error)
+
+    def body_of(self, key: str, instance: M, most: int) -> bytes:
+        """Return the body of an instance that is to be stored; BadData when nobody could read it: it is nested too deeply, or too long."""
+        try:
+            body = self.dump(instance)
+        except RecursionError as err:  # JSON may be nested more deeply than a writer goes
+            raise BadData(f"The {self.indirection.name} of {quoted_for_log(key)} cannot be stored: nested too deeply") from err
+        if len(body) > most:
+            raise BadData(f"The {self.indirection.name} of {quoted_for_log(key)} would take {len(body)} bytes, more than {most}")
+        return body
+
+
 @dataclass(eq=False, repr=False)
-class FilePerKey(Terminus[M]):
+class FilePerKey(StoredBodies[M]):
     """
     One file a key, `<root>/<key><suffix>`, in the model's raw form; a base for other forms.
 
-    `mode` is the file's, `folder_mode` the root's, which is made at the first save. A file that does not parse counts as missing, with a
-    warning: it is replaced at the next save.
+    `mode` is the file's, `folder_mode` the root's, which is made at the first save.
     """
 
     indirection: Indirection[M]
@@ -77,20 +151,6 @@ class FilePerKey(Terminus[M]):
     def name(self, key: str) -> str:
         """Return the same as text, which takes a tenth of the time."""
         return f"{self.root}/{valid_file_key(key)}{self.suffix}"
-
-    def load(self, key: str, body: bytes) -> M:
-        return self.indirection.model.from_bytes(body)
-
-    def dump(self, instance: M) -> bytes:
-        return instance.to_bytes(MODERN)
-
-    async def find(self, request: Request[M]) -> M | None:
-        return await asyncio.to_thread(self.read, request.key)
-
-    async def search(self, request: Request[M]) -> list[M]:
-        """Return all that are stored, by key."""
-        instances = [await asyncio.to_thread(self.read, key) for key in await asyncio.to_thread(self.keys)]
-        return [instance for instance in instances if instance is not None]
 
     async def save(self, request: Request[M]) -> object:
         """Store an instance, unless its file holds the same already; return the file's path."""
@@ -115,13 +175,6 @@ class FilePerKey(Terminus[M]):
             return []
         return sorted(name.removesuffix(self.suffix) for name in names if name.endswith(self.suffix) and not name.startswith("."))
 
-    def size(self, key: str) -> int:
-        """Return the bytes of the file of a key; 0 when there is no file. Blocks."""
-        try:
-            return self.path(key).stat().st_size
-        except FileNotFoundError:
-            return 0
-
     def body(self, key: str) -> bytes | None:
         """Return the content of the file of a key, None when there is none; BadData when it is too large or no regular file. Blocks."""
         try:
@@ -129,20 +182,8 @@ class FilePerKey(Terminus[M]):
         except FileNotFoundError:
             return None
 
-    def read(self, key: str) -> M | None:
-        """Return the value stored under a key; None when there is none, or, with a warning, when it does not parse. Blocks."""
-        try:
-            body = self.body(key)
-            return None if body is None else self.load(key, body)
-        except BadData as err:
-            log.warning("Ignoring %s, which does not hold a %s: %s", self.path(key), self.indirection.name, err)
-            return None
-
     def _write(self, key: str, instance: M, digest: bytes | None) -> None:
-        try:
-            body = self.dump(instance)
-        except RecursionError as err:  # JSON may be nested more deeply than a writer goes
-            raise BadData(f"The {self.indirection.name} of {quoted_for_log(key)} cannot be stored: nested too deeply") from err
+        body = self.body_of(key, instance, self.most)
         if self.written is None or digest is None:
             self._write_body(key, body)
             return
@@ -156,10 +197,6 @@ class FilePerKey(Terminus[M]):
 
     def _write_body(self, key: str, body: bytes) -> None:
         path = self.path(key)
-        if len(body) > self.most:  # nobody could read it
-            raise BadData(
-                f"The {self.indirection.name} of {quoted_for_log(key)} would take {len(body)} bytes of a file, more than {self.most}"
-            )
         make_directory(path.parent, mode=self.folder_mode, inherit=True)
         write_atomic(path, body, mode=self.mode, owner=owner_in(path.parent), durable=self.durable)
         failpoint(f"{self.indirection.name}.written")

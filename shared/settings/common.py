@@ -98,7 +98,7 @@ class CommonSettings(Settings):
     skip_tags: Words = setting((), doc="No resources with one of these tags.")
     node_terminus: str = setting("plain", doc="Where nodes come from: plain, exec, yaml, memory, ldap, or a plugin.")
     external_nodes: str = setting("none", doc="The program of the exec terminus for nodes, an absolute path with arguments.")
-    facts_terminus: str = setting("", doc="Where facts come from; facter on an agent, yaml on a master.")
+    facts_terminus: str = setting("", doc="Where facts come from; facter on an agent; on a master yaml, or what state names.")
     catalog_terminus: str = setting("compiler", doc="Where catalogs come from on a master.")
     catalog_cache_terminus: str = setting("", undefined=True, doc="The cache of catalogs: a terminus in which a master also stores them.")
     node_cache_terminus: str = setting(

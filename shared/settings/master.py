@@ -32,6 +32,16 @@ class MasterSettings(StoreSettings):
         doc="Where the master keeps certificates, nodes, facts, reports, the filebucket and what it knows of runs and deployments: files, "
         "or a database as postgresql://USER@HOST/DATABASE, which several masters share.",
     )
+    state_queue: Path = setting(
+        "$vardir/state_queue", doc="The directory of reports and files for the filebucket that wait for the database of the setting state."
+    )
+    state_queue_entries: int = setting(
+        50_000, gt=0, doc="The most pending reports, and as many files; further ones get 503 with Retry-After."
+    )
+    state_queue_bytes: Size = setting("1GiB", gt=0, doc="The most bytes of the pending reports, and as many of the files.")
+    state_report_ttl: Duration = setting(
+        0, ge=0, doc="Seconds before reports are removed from the database of the setting state; 0: never."
+    )
     pidfile: Path = setting("$rundir/master.pid", doc="The daemon's process number.")
     daemonize: Flag = setting(True, doc="Go to the background.")
     user: str = setting("puppet", doc="The user the master runs as when root starts it.")
@@ -201,6 +211,10 @@ class MasterSettings(StoreSettings):
     compress_from: Size = setting(1024, ge=0, doc="Bytes from which on an answer is packed, when the client asks for it.")
     write_timeout: Duration = setting(60, gt=0, doc="Seconds that a client may not read its answer.")
     drain_timeout: Duration = setting(30, gt=0, doc="Seconds for requests under way when the master stops.")
+
+    def place_of_state(self, files: str) -> str:
+        """Return the name of an indirection's terminus: `postgresql` where masters share a database, or else the one named on files."""
+        return files if self.state == "files" else "postgresql"
 
     @classmethod
     def relate(cls, values: dict[str, Any]) -> dict[str, Any]:

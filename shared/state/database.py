@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, make_url
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from ..database.postgresql import DatabaseLimits, connect_arguments, is_ended_for_others, reason_of_absence, session_options
+from ..clock import utc_now
+from ..database.postgresql import (
+    DatabaseLimits,
+    connect_arguments,
+    is_conflict,
+    is_ended_for_others,
+    reason_of_absence,
+    session_options,
+)
 from ..database.schema import UnknownSchema
 from ..errors import ConfigError, Unavailable
 from .tables import SCHEMA
@@ -33,12 +44,32 @@ class StateAway(Unavailable):
         super().__init__(f"The database of the masters' state is away: {reason}", retry_after=_RETRY_AFTER, hint="The setting is state.")
 
 
+@dataclass(slots=True)
+class Absence:
+    """
+    The time in which the server cannot be used.
+
+    Attributes:
+        since: When that was noticed.
+        reason: The last error.
+        next_attempt: Monotonic seconds, before which work is refused at once.
+    """
+
+    since: datetime
+    reason: str
+    next_attempt: float
+
+
 class StateDatabase:
     """
     The masters' PostgreSQL database.
 
     A piece of work is one function of a connection, in one transaction: committed when it returns, rolled back when it raises. Where
     PostgreSQL ends a transaction so that others can go on, it runs again from its beginning. StateAway is raised while the server is away.
+    An attempt that failed slowly has further work refused for as long as it took, so that requests do not queue up for a silent server.
+
+    Attributes:
+        absence: Since when and why the server is away; None while it answers.
     """
 
     def __init__(self, engine: Engine, limits: DatabaseLimits = LIMITS) -> None:
@@ -47,33 +78,53 @@ class StateDatabase:
         self._threads = ThreadPoolExecutor(limits.writers, "state")
         self._migrating = threading.Lock()
         self._is_migrated = False
+        self.absence: Absence | None = None
+        self._noting = threading.Lock()
 
     @classmethod
-    def open(cls, address: str, limits: DatabaseLimits = LIMITS) -> StateDatabase:
-        """Return the database at `postgresql://…`; nothing is connected yet. ConfigError when PostgreSQL's driver is not installed."""
+    def open(cls, address: str, limits: DatabaseLimits = LIMITS, *, keep_alive: bool = True) -> StateDatabase:
+        """
+        Return the database at `postgresql://…`; nothing is connected yet. ConfigError when PostgreSQL's driver is not installed.
+
+        Args:
+            keep_alive: False: each connection ends with its transaction, as suits commands.
+        """
         url = make_url(address).set(drivername="postgresql+psycopg")
         try:
-            return cls(_engine(url, limits), limits)
+            return cls(_engine(url, limits, keep_alive), limits)
         except ImportError as err:
             raise ConfigError(f"The setting state needs PostgreSQL's driver: {err}", hint="pip install 'bunraku[postgresql]'") from err
 
     def transact(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in a transaction, after the tables have been made or migrated, and return its result. Blocks."""
-        with _absence_named():
+        with self._noticing_absence():
             self._migrate_once()
             return self._transact(work)
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
         """A transaction that is committed when the block ends, and rolled back when it raises; never repeated. Blocks."""
-        with _absence_named():
+        with self._noticing_absence():
             self._migrate_once()
             with self._engine.begin() as connection:
                 yield connection
 
-    async def run(self, work: Callable[[Connection], T]) -> T:
-        """Do the same in a thread; it runs to its end even when the task that waits for it is cancelled."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self.transact, work)
+    async def run(self, work: Callable[[Connection], T], *, seconds: float | None = None) -> T:
+        """
+        Do the same in a thread; it runs to its end even when the task that waits for it is cancelled.
+
+        Args:
+            seconds: The patience with a server that is silent, before StateAway is raised; by default that of the limits.
+        """
+        patience = seconds or self._limits.connect_timeout + self._limits.write_timeout
+        future = asyncio.get_running_loop().run_in_executor(self._threads, self.transact, work)
+        done, _ = await asyncio.wait([future], timeout=patience)
+        if done:
+            return future.result()
+        future.add_done_callback(lambda late: late.exception())
+        reason = f"no answer within {patience:g} seconds"
+        self._note_absence(reason, patience)
+        raise StateAway(reason)
 
     async def close(self) -> None:
         """Close all connections, after the work that has begun."""
@@ -83,6 +134,37 @@ class StateDatabase:
     def disconnect(self) -> None:
         """Close the connections that nobody uses now. Blocks."""
         self._engine.dispose()
+
+    @contextmanager
+    def _noticing_absence(self) -> Iterator[None]:
+        """Raise StateAway for errors of a server that is away, and remember whether it is."""
+        self._refuse_while_silent()
+        start = time.monotonic()
+        try:
+            yield
+        except PoolTimeout as err:
+            raise StateAway("all connections are in use") from err
+        except DBAPIError as err:
+            if (reason := reason_of_absence(err)) is None:
+                raise
+            if not is_conflict(err):
+                self._note_absence(reason, time.monotonic() - start)
+            raise StateAway(reason) from err
+        self.absence = None
+
+    def _refuse_while_silent(self) -> None:
+        with self._noting:
+            absence, now = self.absence, time.monotonic()
+            if absence is None:
+                return
+            if now < absence.next_attempt:
+                raise StateAway(absence.reason)
+            absence.next_attempt = now + self._limits.connect_timeout  # others do not wait for this attempt
+
+    def _note_absence(self, reason: str, took: float) -> None:
+        with self._noting:
+            since = self.absence.since if self.absence is not None else utc_now()
+            self.absence = Absence(since, reason, time.monotonic() + took)
 
     def _transact(self, work: Callable[[Connection], T]) -> T:
         attempts = self._limits.attempts
@@ -107,20 +189,10 @@ class StateDatabase:
             self._is_migrated = True
 
 
-@contextmanager
-def _absence_named() -> Iterator[None]:
-    try:
-        yield
-    except PoolTimeout as err:
-        raise StateAway("all connections are in use") from err
-    except DBAPIError as err:
-        if (reason := reason_of_absence(err)) is not None:
-            raise StateAway(reason) from err
-        raise
-
-
-def _engine(url: URL, limits: DatabaseLimits) -> Engine:
+def _engine(url: URL, limits: DatabaseLimits, keep_alive: bool) -> Engine:
     options = {**session_options(limits), "statement_timeout": int(limits.write_timeout * 1000)}
+    if not keep_alive:
+        return create_engine(url, poolclass=NullPool, connect_args=connect_arguments(limits, options))
     return create_engine(
         url,
         pool_size=limits.writers,

@@ -20,8 +20,13 @@ class SharedState:
     notices: Notices
 
     @classmethod
-    def at(cls, place: str) -> SharedState | None:
-        """Return the state at `postgresql://…`; None for `files`. Nothing is connected yet. ConfigError: a library is not installed."""
+    def at(cls, place: str, *, keep_alive: bool = True) -> SharedState | None:
+        """
+        Return the state at `postgresql://…`; None for `files`. Nothing is connected yet. ConfigError: a library is not installed.
+
+        Args:
+            keep_alive: False: connections end with their transactions, as suits commands.
+        """
         if place == "files":
             return None
         try:
@@ -32,4 +37,4 @@ class SharedState:
             raise ConfigError(
                 f"The setting state needs a library that is missing: {err}", hint="pip install 'bunraku[postgresql]'"
             ) from err
-        return cls(StateDatabase.open(place), Notices(place))
+        return cls(StateDatabase.open(place, keep_alive=keep_alive), Notices(place))

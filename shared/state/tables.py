@@ -4,13 +4,97 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlalchemy import BigInteger, Boolean, Column, DateTime, Integer, MetaData, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+)
 
 from ..database.schema import Schema
 
 metadata = MetaData()
 
 SCHEMA = Schema(metadata, Path(__file__).parent / "migrations", "state_version", 0x62756E72616B77)
+
+
+def _instances(name: str) -> Table:
+    """Declare a table of an indirection's instances, each in JSON, under its name; `digest` is the body's SHA-256."""
+    return Table(
+        name,
+        metadata,
+        Column("name", Text, primary_key=True),
+        Column("digest", LargeBinary, nullable=False),
+        Column("updated", DateTime(timezone=True), nullable=False, server_default=func.now()),
+        Column("body", LargeBinary, nullable=False),
+    )
+
+
+# Nodes, facts, reports, files
+
+facts = _instances("state_facts")
+nodes = _instances("state_nodes")
+
+reports = Table(
+    "state_reports",
+    metadata,
+    Column("certname", Text, primary_key=True),
+    # When a master received it. Two of one node differ by a microsecond at least.
+    Column("received", DateTime(timezone=True), primary_key=True),
+    Column("status", Text, nullable=False),
+    Column("environment", Text, nullable=False),
+    Column("puppet_version", Text, nullable=False),
+    Column("noop", Boolean, nullable=False),
+    Column("corrective_change", Boolean, nullable=False),
+    Column("cached_catalog", Boolean, nullable=False),
+    Column("body", LargeBinary, nullable=False),  # YAML, as in files
+    Index("state_reports_received", "received"),
+)
+
+bucket_files = Table(
+    "state_bucket_files",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("algorithm", Text, nullable=False),
+    Column("value", Text, nullable=False),  # the checksum in hex
+    Column("size", BigInteger, nullable=False),
+    Column("stored", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    UniqueConstraint("algorithm", "value"),
+)
+
+bucket_chunks = Table(
+    "state_bucket_chunks",
+    metadata,
+    Column("file_id", ForeignKey(bucket_files.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("data", LargeBinary, nullable=False),
+)
+
+bucket_paths = Table(
+    "state_bucket_paths",
+    metadata,
+    Column("file_id", ForeignKey(bucket_files.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("number", BigInteger, Identity(always=True), primary_key=True),  # their order
+    Column("path", LargeBinary, nullable=False),  # need not be UTF-8
+)
+
+bucket_usage = Table(
+    "state_bucket_usage",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("bytes", BigInteger, nullable=False),
+)
+"""One row: the bytes of all files in the bucket, with `ENTRY_OVERHEAD` for each. Without it they are counted once."""
 
 # --- the certificate authority. Serials are 40 hexadecimal digits, which sort as the numbers do.
 

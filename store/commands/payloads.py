@@ -55,7 +55,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 _FACTS_4 = frozenset({"certname", "environment", "producer_timestamp", "values"})
 
 
-def decode_payload(payload: bytes, coding: Coding, limit: int) -> bytes:
+def decode_payload(payload: bytes, coding: str, limit: int) -> bytes:
     """Return the JSON text of a payload; raise PayloadRejected when it is longer than `limit` bytes or does not match its coding."""
     if coding == "identity":
         if len(payload) > limit:

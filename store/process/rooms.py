@@ -13,6 +13,7 @@ from shared.database.postgresql import DatabaseLimits
 from shared.errors import ConfigError
 from shared.filesystem.files import make_directory
 from shared.process.supervision import Supervisor
+from shared.queue.spool import Spool, SpoolLimits
 from shared.settings import MasterSettings
 
 from ..commands.commands import DatabaseUnavailable, ReceivedCommand
@@ -29,7 +30,6 @@ from ..queries.questions import QueryLimits
 from ..queries.sealed import SealedParameters
 from ..queries.service import QueryService
 from ..queue.processor import CommandProcessor, ProcessorLimits
-from ..queue.spool import Spool, SpoolLimits
 from ..retention.retention import STEPS, Retention, RetentionSettings
 from ..writing.writer import DatabaseWriter
 from .population import count_population

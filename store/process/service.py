@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from httpd.dispatch.admission import Admission
+from shared.clock import microseconds_now
 from shared.errors import PuppetError, text_with_hint
 from shared.process.daemon import hear_hangups
 from shared.process.log import NOTICE
@@ -20,7 +21,6 @@ from shared.settings import MasterSettings
 
 from ..endpoints.application import StoreApplication
 from ..endpoints.metrics import StoreMetrics
-from ..timestamps import microseconds_now
 from .listeners import Listeners, read_access
 from .rooms import Rooms
 from .tasks import CARRY_OUT, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD, STORE_TASKS

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import uuid4
 
+from shared.queue.segments import QueuedCommand, SegmentDamaged
+from shared.queue.spool import Spool
+
 from ..commands.checked_catalogs import CheckedCatalogs
 from ..commands.commands import (
     Command,
@@ -22,8 +25,6 @@ from ..commands.commands import (
 )
 from ..commands.payloads import decode_payload, parse_packed, parse_payload
 from ..commands.submission import Submission
-from .segments import QueuedCommand, SegmentDamaged
-from .spool import Spool
 
 log = logging.getLogger("puppet.store")
 

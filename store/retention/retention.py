@@ -17,9 +17,10 @@ from typing import Literal
 
 from sqlalchemy import Connection
 
+from shared.clock import microseconds_now
+
 from ..commands.commands import DatabaseUnavailable
 from ..database.engine import Database, StatementTimeout
-from ..timestamps import microseconds_now
 from .nodes import choose_purgeable, correct_expiry_batch, delete_node_batch, expire_batch, node_id
 from .reports import delete_event_batch, delete_report_batch
 from .unused import SHARED_TABLES, collect_table, update_statistics

@@ -89,14 +89,14 @@ def settings_below(root: Path, **more: str) -> MasterSettings:
 
 @pytest.mark.slow
 async def test_R_41_each_long_task_that_dies_is_logged_counted_and_starts_again(
-    tmp_path: Path, manager: Manager, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, manager: Manager, caplog: pytest.LogCaptureFixture, state_url: str
 ) -> None:
     long = {task.name: task for task in MASTER_TASKS if task.name not in SHORT}
     here = set(long) - {REFRESH_CRL, RUN_STORE}
     secret = tmp_path / "secret"
     secret.write_text("of the web hook, which has a task")
     secret.chmod(0o600)
-    settings = settings_below(tmp_path, deploy_hook_secret=str(secret))
+    settings = settings_below(tmp_path, deploy_hook_secret=str(secret), state=state_url, state_report_ttl="14d")
     settings.cadir.mkdir(parents=True)
     (settings.cadir / "master.lock").write_text("99999")  # of a master that was killed
     supervisor = Saboteur(dict.fromkeys(here, 1))

@@ -49,7 +49,7 @@ DIRECT = {  # who parses JSON without counting its values, and why it may
     "store/process/child.py": "the settings that the master passes on",
     "store/process/inspection.py": "the settings that the master passes on",
     "store/queries/pql/parser.py": "one string",
-    "store/queue/segments.py": "the queue's own file",
+    "shared/queue/segments.py": "the queue's own file",
 }
 
 TRUSTED = {  # who reads what was counted before it was stored or passed on, or what a server of the site's answers

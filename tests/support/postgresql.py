@@ -119,6 +119,12 @@ class PostgresqlServer:
         with psycopg.connect(self.address(database), autocommit=True, options="-c lock_timeout=5s") as connection:
             connection.execute(statement.encode())
 
+    def has_table(self, database: str, table: str) -> bool:
+        """Return whether a database has a table of that name."""
+        with psycopg.connect(self.address(database)) as connection:
+            row = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table,)).fetchone()
+        return row is not None and bool(row[0])
+
     def transactions_that_wait(self) -> int:
         """Return how many transactions wait for a lock that another one holds."""
         with psycopg.connect(self.address("postgres")) as connection:
@@ -159,3 +165,20 @@ def empty_postgresql_url(postgresql: PostgresqlServer) -> Iterator[str]:
     postgresql.run_sql(f"CREATE DATABASE {name}")
     yield postgresql.address(name)
     postgresql.run_sql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def state_database_url(postgresql: PostgresqlServer) -> str:
+    """The address of a database with the tables of the masters' state, of which `state_url` empties the rows."""
+    postgresql.run_sql("CREATE DATABASE state")
+    return postgresql.address("state")
+
+
+@pytest.fixture
+def state_url(postgresql: PostgresqlServer, state_database_url: str) -> Iterator[str]:
+    """The address of a database for the setting `state`, without any rows."""
+    yield state_database_url
+    from shared.state.tables import SCHEMA, metadata
+
+    if postgresql.has_table("state", SCHEMA.version_table):
+        postgresql.run_sql("; ".join(f"DELETE FROM {table.name}" for table in reversed(metadata.sorted_tables)), "state")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, quote_plus
@@ -77,6 +78,13 @@ class WiredSite:
 
 @pytest.fixture
 async def wired(tmp_path: Path) -> AsyncIterator[WiredSite]:
+    async with wired_site(tmp_path) as made:
+        yield made
+
+
+@asynccontextmanager
+async def wired_site(tmp_path: Path, **more: str) -> AsyncIterator[WiredSite]:
+    """A whole master in a folder; `more` are settings of it."""
     environments = tmp_path / "conf" / "code" / "environments"
     for name, text in {
         "production/manifests/site.pp": """
@@ -100,7 +108,7 @@ async def wired(tmp_path: Path) -> AsyncIterator[WiredSite]:
         "logdir": str(tmp_path / "log"),
         "certname": "localhost", "autosign": "true", "key_type": "ec", "bindaddress": "127.0.0.1", "masterport": "0",
         "node_terminus": "exec", "external_nodes": str(classifier), "compile_workers": "1",
-        "node_cache_terminus": "write_only_yaml",
+        "node_cache_terminus": "write_only_yaml", **more,
     }  # fmt: skip
     settings = load(MasterSettings, section="master", flags=flags)
     async with running(settings) as master:

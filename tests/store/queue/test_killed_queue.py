@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from shared.failpoints import VARIABLE
+from shared.queue.spool import Spool
 from store.queue.processor import CommandProcessor, ProcessorLimits
-from store.queue.spool import Spool
 from tests.support.command_queue import FakeWriter, running
 from tests.support.waiting import until
 
@@ -28,7 +28,7 @@ import asyncio, itertools, os, sys
 from pathlib import Path
 from shared.failpoints import VARIABLE, failpoint
 from store.queue.processor import CommandProcessor
-from store.queue.spool import Spool
+from shared.queue.spool import Spool
 from tests.support.command_queue import FakeWriter, submission
 from tests.support.waiting import until
 

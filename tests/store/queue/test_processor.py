@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from shared.errors import Unavailable
+from shared.queue.spool import Spool, SpoolLimits
 from store.commands.commands import PayloadRejected, ReceivedCommand, ReplaceFacts, Unfinished
 from store.commands.submission import Submission
 from store.queue.processor import CommandProcessor, ProcessorLimits, Receipt
-from store.queue.spool import Spool, SpoolLimits
 from tests.support.command_queue import FakeWriter, running, submission
 from tests.support.waiting import until
 

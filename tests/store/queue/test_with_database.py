@@ -14,11 +14,11 @@ from sqlalchemy import create_engine, make_url, select, text
 
 from shared.database.postgresql import DatabaseLimits
 from shared.failpoints import VARIABLE
+from shared.queue.spool import Spool
 from store.commands.submission import Submission
 from store.database.engine import Database
 from store.database.tables import nodes, reports
 from store.queue.processor import CommandProcessor, ProcessorLimits
-from store.queue.spool import Spool
 from store.writing.writer import DatabaseWriter
 from tests.support.command_queue import running
 from tests.support.waiting import until
@@ -75,7 +75,7 @@ from pathlib import Path
 from store.commands.submission import Submission
 from store.database.engine import Database
 from store.queue.processor import CommandProcessor
-from store.queue.spool import Spool
+from shared.queue.spool import Spool
 from store.writing.writer import DatabaseWriter
 
 folder, url, first, report = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), json.loads(sys.stdin.read())

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from shared.queue.spool import Spool
 from store.commands.commands import Command, DeactivateNode
 from store.commands.submission import Submission
 from store.database.engine import Database
 from store.database.tables import nodes
 from store.queue.processor import CommandProcessor, ProcessorLimits
-from store.queue.spool import Spool
 from store.retention.retention import Retention, RetentionSettings
 from store.timestamps import format_timestamp, parse_timestamp
 from store.writing.writer import DatabaseWriter

@@ -7,9 +7,9 @@ import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shared.filesystem.files import make_directory, owner_in, write_atomic
+from ..filesystem.files import make_directory, owner_in, write_atomic
 
-log = logging.getLogger("puppet.store")
+log = logging.getLogger("puppet.queue")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from shared.errors import OutOfSpace, Unavailable
+from shared.queue.discarded import DiscardedLimits
+from shared.queue.segments import SegmentDamaged
+from shared.queue.spool import Spool, SpoolLimits
 from shared.wire.packed_catalogs import PackedCatalog
 from store.commands.submission import Submission
-from store.queue.discarded import DiscardedLimits
-from store.queue.segments import SegmentDamaged
-from store.queue.spool import Spool, SpoolLimits
 from tests.support.command_queue import submission
 from tests.support.power import Disk
 

@@ -11,15 +11,12 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import orjson
 
-from shared.failpoints import failpoint
-from shared.filesystem.files import write_all
-
-from ..commands.payloads import Coding
-from ..commands.submission import Submission
+from ..failpoints import failpoint
+from ..filesystem.files import write_all
 
 SUFFIX = ".commands"
 _FORMAT = 1
@@ -29,13 +26,28 @@ class SegmentDamaged(Exception):
     """A file of the queue, or a payload in it, is not as it was written."""
 
 
+class QueueItem(Protocol):
+    """What is put into a queue: a payload, and what is to be done with it, for which node; `coding` says how to read the payload."""
+
+    @property
+    def command(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def certname(self) -> str: ...
+    @property
+    def coding(self) -> str: ...
+    @property
+    def payload(self) -> bytes: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """A submission on its way into the queue; `received` are microseconds since the epoch."""
+    """An item on its way into the queue; `received` are microseconds since the epoch."""
 
     uuid: str
     received: int
-    submission: Submission
+    item: QueueItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +66,7 @@ class QueuedCommand:
     version: int
     certname: str
     received: int
-    coding: Coding
+    coding: str
     length: int
     crc32: int
     sequence: int
@@ -75,13 +87,13 @@ def write_segment(folder: Path, folder_fd: int, sequence: int, additions: Sequen
     about = [
         {
             "uuid": addition.uuid,
-            "command": addition.submission.command,
-            "version": addition.submission.version,
-            "certname": addition.submission.certname,
+            "command": addition.item.command,
+            "version": addition.item.version,
+            "certname": addition.item.certname,
             "received": addition.received,
-            "coding": addition.submission.coding,
-            "length": len(addition.submission.payload),
-            "crc32": zlib.crc32(addition.submission.payload),
+            "coding": addition.item.coding,
+            "length": len(addition.item.payload),
+            "crc32": zlib.crc32(addition.item.payload),
         }
         for addition in additions
     ]
@@ -92,7 +104,7 @@ def write_segment(folder: Path, folder_fd: int, sequence: int, additions: Sequen
     written = temporary
     try:
         try:
-            write_all(fd, b"".join((header, *(addition.submission.payload for addition in additions))))
+            write_all(fd, b"".join((header, *(addition.item.payload for addition in additions))))
             failpoint("queue.written")
             os.fsync(fd)
         finally:

@@ -7,7 +7,7 @@ import errno
 import logging
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,20 +15,18 @@ from types import TracebackType
 from typing import BinaryIO, Self
 from uuid import uuid4
 
-from shared.errors import NO_SPACE, OutOfSpace, Unavailable
-from shared.failpoints import failpoint
-from shared.filesystem.files import FileLock, make_directory, sync_directory
-
-from ..commands.commands import PayloadRejected
-from ..commands.payloads import Coding, decode_payload
-from ..commands.submission import Submission
-from ..timestamps import microseconds_now
+from ..clock import microseconds_now
+from ..errors import NO_SPACE, OutOfSpace, PuppetError, Unavailable
+from ..failpoints import failpoint
+from ..filesystem.files import FileLock, make_directory, sync_directory
+from ..wire.packed_catalogs import PackedCatalog
 from .discarded import DiscardedCommands, DiscardedLimits
-from .segments import SUFFIX, Addition, QueuedCommand, SegmentDamaged, read_payload, read_segment, segment_path, write_segment
+from .segments import SUFFIX, Addition, QueuedCommand, QueueItem, SegmentDamaged, read_payload, read_segment, segment_path, write_segment
 
-log = logging.getLogger("puppet.store")
+log = logging.getLogger("puppet.queue")
 
-_SUFFIXES: Mapping[Coding, str] = {"identity": ".json", "gzip": ".json.gz", "packed": ".packed"}
+
+_SUFFIXES = {"identity": ".json", "gzip": ".json.gz", "packed": ".packed", "yaml": ".yaml"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +97,16 @@ class Spool:
         """Return how many commands are in the queue or on their way into it."""
         return self._depth
 
+    @property
+    def size(self) -> int:
+        """Return the bytes of their payloads."""
+        return self._size
+
+    @property
+    def next(self) -> QueuedCommand | None:
+        """The command that comes out next; None when all that are in the queue have been taken."""
+        return self._ready[0] if self._ready else None
+
     def _open(self) -> None:
         make_directory(self.folder, mode=0o700, inherit=True)
         self._lock.acquire()
@@ -129,18 +137,19 @@ class Spool:
         self._ready.extend(commands)
         self._has_ready.set()
 
-    async def add(self, submission: Submission, uuid: str | None = None) -> str:
+    async def add(self, item: QueueItem, uuid: str | None = None, received: int | None = None) -> str:
         """
         Put a command into the queue and return its UUID once it survives a crash and a power loss.
 
         Args:
             uuid: The command's UUID; a new one without it.
+            received: When it came, in microseconds since the epoch; now without it.
         Raises:
             Unavailable: The queue is full.
             OutOfSpace: The disk is full.
             OSError: The disk fails in another way. The command is not in the queue, after this and the other errors.
         """
-        length = len(submission.payload)
+        length = len(item.payload)
         # Commands that are not yet written count, too: otherwise a burst would pass the limit.
         if self._depth >= self.limits.commands or self._size + length > self.limits.bytes:
             raise Unavailable(
@@ -148,7 +157,7 @@ class Spool:
                 retry_after=self.limits.retry_after,
                 hint="The database is slower than the commands come; look at its log.",
             )
-        addition = Addition(uuid or str(uuid4()), self.clock(), submission)
+        addition = Addition(uuid or str(uuid4()), self.clock() if received is None else received, item)
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._depth += 1
         self._size += length
@@ -180,10 +189,10 @@ class Spool:
 
     def _next_group(self) -> list[tuple[Addition, asyncio.Future[None]]]:
         group = [self._pending.popleft()]
-        size = len(group[0][0].submission.payload)
+        size = len(group[0][0].item.payload)
         # One fsync for all commands that arrived during the last one: that makes the queue fast on slow disks.
         while self._pending and len(group) < self.limits.group_commands:
-            size += len(self._pending[0][0].submission.payload)
+            size += len(self._pending[0][0].item.payload)
             if size > self.limits.group_bytes:
                 break
             group.append(self._pending.popleft())
@@ -192,7 +201,7 @@ class Spool:
     def _write(self, sequence: int, additions: list[Addition]) -> list[QueuedCommand]:
         # The database needs room to empty the queue; a full disk would block both for ever.
         space = os.fstatvfs(self._folder_fd)
-        size = sum(len(addition.submission.payload) for addition in additions)
+        size = sum(len(addition.item.payload) for addition in additions)
         if space.f_bavail * space.f_frsize < size + self.limits.reserve:
             raise OSError(errno.ENOSPC, f"less than {self.limits.reserve >> 20} MiB are free", str(self.folder))
         return write_segment(self.folder, self._folder_fd, sequence, additions)
@@ -200,7 +209,7 @@ class Spool:
     def _refuse(self, group: list[tuple[Addition, asyncio.Future[None]]], error: Exception) -> None:
         for addition, written in group:
             self._depth -= 1
-            self._size -= len(addition.submission.payload)
+            self._size -= len(addition.item.payload)
             if written.done():
                 continue
             if isinstance(error, OSError) and error.errno in NO_SPACE:
@@ -283,8 +292,8 @@ class Spool:
         suffix = _SUFFIXES[command.coding]
         if command.coding == "packed":
             try:
-                payload, suffix = decode_payload(payload, command.coding, self.limits.discarded.bytes), ".json"
-            except PayloadRejected:
+                payload, suffix = PackedCatalog.unpack(payload).text(self.limits.discarded.bytes), ".json"
+            except PuppetError:
                 pass  # its reason says so
         about: dict[str, str | int] = {
             "command": command.command,

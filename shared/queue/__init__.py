@@ -1,0 +1,1 @@
+"""A queue of payloads on the disk, which survives its process."""
