@@ -55,7 +55,11 @@ def bootstrap(
     """
     try:
         if not store.prepare():
-            create(store, ca_name, generate, rules, now=now, report=report)
+            try:
+                create(store, ca_name, generate, rules, now=now, report=report)
+            except ConfigError:
+                if not store.prepare():  # another master may have made it in this moment
+                    raise
     except OSError as err:
         raise _unusable(store, err) from err
     authority = open_authority(store, rules, now=now, report=report)

@@ -86,17 +86,17 @@ class DatabaseStore(CaStore):
     def refresh(self) -> bool:
         """Read the CA's certificate and CRLs if they have changed; return whether they have. StateAway."""
         with self._publishing:  # also while it is read, so that no older row replaces a newer one
-            known = self._row.version if self._row is not None else -1
+            known = self._row
             try:
                 row = self._database.transact(lambda connection: read_row(connection, known))
             except StateAway as err:
                 self.problem = str(err)
                 raise
             self.problem, self.last_seen = "", utc_now()
-            self._row = row or self._row
+            self._row = row or known
             if self._row is not None:
                 write_copies(self, self._row, with_key=self._password is not None)
-        return row is not None
+        return self._row is not known
 
     def _publish(self, row: CaRow) -> None:
         """Let a row that is committed be in force here."""
@@ -256,11 +256,11 @@ class DatabaseStore(CaStore):
     def _writing(self, *, must_exist: bool, hold: int = HOLD) -> Iterator[_Transaction]:
         with self._writers:
             with self._database.begin() as connection:
-                connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = '{hold}s'"))
-                connection.execute(text("SET LOCAL synchronous_commit = on"))
-                connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
-                row = read_row(connection)
-                if row is not None and row != self._row:
+                settings = {"idle_in_transaction_session_timeout": f"{hold}s", "synchronous_commit": "on"}
+                local = (func.set_config(name, value, True) for name, value in settings.items())
+                connection.execute(select(*local, func.pg_advisory_xact_lock(LOCK)))
+                row = read_row(connection, self._row)
+                if row is not None and row is not self._row:
                     self._publish(row)
                 if row is None and must_exist:
                     raise ConfigError("The CA is not in the masters' database any more", hint="Did it move? Then restart this master.")
