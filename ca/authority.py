@@ -167,6 +167,11 @@ class CertificateAuthority:
         Raises:
             Denied: it is not ours, not valid now, revoked, or its key is not that of the name's current certificate.
         """
+        # Under the lock, where each revocation is known: what is renewed after it would be good again.
+        with self.store.writing():
+            return self._renew(presented, by=by)
+
+    def _renew(self, presented: x509.Certificate, *, by: str) -> x509.Certificate:
         name = certificates.name_of(presented)
         try:
             self._check_renewal(presented, valid_certname(name))

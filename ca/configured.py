@@ -64,13 +64,21 @@ def ca_store(settings: MasterSettings, state: SharedState | None = None) -> CaSt
     Args:
         state: The state of a master that runs; None: it is opened, where the settings name one.
     """
-    files = ca_files(settings)
     place = ca_place(settings)
     state = None if place == "files" else state or SharedState.at(place)
-    if state is None:
-        return FolderStore(files)
+    return ca_folder(settings) if state is None else ca_database(settings, state)
+
+
+def ca_folder(settings: MasterSettings) -> CaStore:
+    """Return the store of a CA in files."""
+    return FolderStore(ca_files(settings))
+
+
+def ca_database(settings: MasterSettings, state: SharedState) -> CaStore:
+    """Return the store of a CA in the database that masters share."""
     from .storage.database import DatabaseStore  # SQLAlchemy takes 10 MB, which a master with files does without
 
+    files = ca_files(settings)
     return DatabaseStore(files, state.database, settings.certname, password(files))
 
 

@@ -114,9 +114,12 @@ class CertificateRegistry:
     def request(self, name: str) -> bytes | None:
         """Return the PEM of a pending request, or None when there is none or it does not parse."""
         pem = self.store.request(name)
-        return pem if pem is not None and self._facts(name, pem) is not None else None
+        return pem if self.facts_of(name, pem) is not None else None
 
-    def _facts(self, name: str, pem: bytes) -> RequestFacts | None:
+    def facts_of(self, name: str, pem: bytes | None) -> RequestFacts | None:
+        """Return what a name's request asks for; None when there is none, or, with a warning, when it does not parse."""
+        if pem is None:
+            return None
         try:
             return csr.parse(pem, max_bytes=len(pem))
         except PuppetError as err:
@@ -138,8 +141,7 @@ class CertificateRegistry:
         seconds = ttl_of(ttl)
         policy.check_name(name)
         with self.store.writing():
-            pem = self.store.request(name)
-            facts = self._facts(name, pem) if pem is not None else None
+            facts = self.facts_of(name, self.store.request(name))
             if facts is None:
                 raise Conflict(
                     f"Cannot sign certificate for host {name} without a certificate request",
@@ -173,10 +175,9 @@ class CertificateRegistry:
 
     def _status(self, files: NameFiles) -> CertificateStatus | None:
         name = files.name
-        if files.request is not None:
-            facts = self._facts(name, files.request)
-            if facts is not None:
-                return _status(name, "requested", facts, facts.alternative_names, _rights(facts))
+        facts = self.facts_of(name, files.request)
+        if facts is not None:
+            return _status(name, "requested", facts, facts.alternative_names, _rights(facts))
         current = self.authority.parse_certificate(name, files.certificate) if files.certificate is not None else None
         if current is None:
             return None
@@ -267,8 +268,7 @@ class CertificateRegistry:
                 if not is_name(name):
                     sentences.append(f"A request with the name {quoted_for_log(name)} cannot be signed: the name is not a certname")
                     continue
-                pem = self.store.request(name)
-                facts = self._facts(name, pem) if pem is not None else None
+                facts = self.facts_of(name, self.store.request(name))
                 current = self.authority.signed_certificate(name) if facts is not None else None
                 if facts is None or current is None or not self._was_signed(name, facts, current):
                     continue

@@ -68,7 +68,7 @@ class CaService:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[CaService]:
         """The CA of a master, for as long as the block runs: no second master may use the same directory; ends when all is finished."""
-        lock = FileLock(self.store.files.cadir / "master.lock")
+        lock = FileLock(self.store.files.master_lock)
         # Before the lock is taken, which writes our own process into the file.
         killed = await asyncio.to_thread(_start_of_killed, lock)
         try:

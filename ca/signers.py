@@ -60,7 +60,7 @@ class RolloverFiles:
 
     @classmethod
     def of(cls, files: CaFiles) -> RolloverFiles:
-        return cls.at(files.cadir / "rollover")
+        return cls.at(files.rollover)
 
 
 def stamps(files: CaFiles) -> tuple[Stamp, ...]:

@@ -17,12 +17,13 @@ from ca.autosign import Autosign
 from ca.configured import audit_of, ca_options, ca_store, key_kind
 from ca.service import CaService
 from ca.setup.bootstrap import bootstrap, ensure_own_certificate
-from ca.storage.store import TOPIC
+from ca.storage.store import TOPIC, CaStore
 from certs.files.ssldir import SslDir
 from certs.oids import OidNames
 from environments.directories import Environments
 from environments.files.export_keys import ExportKeys
 from environments.settings import environment_settings
+from httpd.metrics import Samples
 from httpd.options import ServerOptions
 from httpd.peers import ProxyRules
 from httpd.server import HttpServer
@@ -192,11 +193,20 @@ async def running(settings: MasterSettings, supervisor: Supervisor | None = None
             if settings.ca:
                 metrics.start_ca(audit.ACTIONS)
                 service = await asyncio.to_thread(open_ca, settings, state, report, supervisor)
+                if service.store.is_shared:
+                    metrics.read("puppet_crl_refreshed_seconds", "gauge", FOLLOWED_DOC, partial(_last_seen, service.store))
                 async with service.running(), _serving(settings, service, state, metrics, refusals, supervisor) as master:
                     yield master
                 return
             async with _serving(settings, None, state, metrics, refusals, supervisor) as master:
                 yield master
+
+
+FOLLOWED_DOC = "When this master last saw that its revocation list is that of the database, in seconds since the epoch; 0: never."
+
+
+def _last_seen(store: CaStore) -> Samples:
+    return [((), store.last_seen.timestamp() if store.last_seen is not None else 0.0)]
 
 
 @asynccontextmanager

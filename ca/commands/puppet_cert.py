@@ -27,7 +27,7 @@ from ..authority import CertificateAuthority
 from ..policy import SigningPolicy
 from ..registry import CertificateRegistry
 from ..setup import bootstrap
-from ..storage.store import is_name
+from ..storage.store import NameFiles, is_name
 from . import lifecycle
 from .site import CaSite, Console
 
@@ -227,11 +227,11 @@ class CertCommands:
         everything = options.all or options.signed or bool(options.names)
         lines: list[tuple[str, str, str, str]] = []
         unknown = set(options.names)
-        for name in {*self.registry.store.request_names(), *(self.registry.store.signed_names() if everything else ())}:
-            if options.names and name not in unknown:
+        for files in self.registry.store.all_names(only_requests=not everything):
+            if options.names and files.name not in unknown:
                 continue
-            unknown.discard(name)
-            lines += self._lines(name, options)
+            unknown.discard(files.name)
+            lines += self._lines(files, options)
         if options.subject:
             lines = [line for line in lines if re.search(options.subject, line[1])]
         width = max((len(line[1]) for line in lines), default=0)
@@ -258,17 +258,17 @@ class CertCommands:
         self.console.show(json.dumps({**states, "missing": sorted(unknown)}, indent=2))
         return FAILED if unknown else 0
 
-    def _lines(self, name: str, options: CertOptions) -> Iterable[tuple[str, str, str, str]]:
+    def _lines(self, files: NameFiles, options: CertOptions) -> Iterable[tuple[str, str, str, str]]:
+        name = files.name
         quoted = f'"{quoted_for_log(name)[1:-1]}"'
         if not is_name(name):
             yield " ", quoted, "", "(not a certname: it cannot be signed)"
             return
-        request = self.registry.request(name)
-        if request is not None and not options.signed:
-            facts = csr.parse(request, max_bytes=len(request))
+        facts = self.registry.facts_of(name, files.request)
+        if facts is not None and not options.signed:
             yield " ", quoted, fingerprints.labelled(facts, options.digest), _alternative(name, facts.alternative_names)
         elif (options.all or options.signed or options.names) and not options.pending:
-            certificate = self.authority.signed_certificate(name)
+            certificate = self.authority.parse_certificate(name, files.certificate) if files.certificate is not None else None
             if certificate is None:
                 return
             problem = self._problem(certificate)

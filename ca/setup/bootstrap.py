@@ -55,7 +55,11 @@ def bootstrap(
     """
     try:
         if not store.prepare():
-            create(store, ca_name, generate, rules, now=now, report=report)
+            try:
+                create(store, ca_name, generate, rules, now=now, report=report)
+            except ConfigError:
+                if not store.prepare():  # another master may have made it in this moment
+                    raise
     except OSError as err:
         raise _unusable(store, err) from err
     authority = open_authority(store, rules, now=now, report=report)
@@ -79,6 +83,7 @@ def create(
     report: Audit = audit.to_log,
 ) -> None:
     """Create a new self-signed CA, whole or not at all; ConfigError when there is one already."""
+    store.check_free()
     store.create_directories()
     secret = signers.password(store.files)
     key, moment = generate(), now()

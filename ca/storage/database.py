@@ -37,6 +37,9 @@ LOCK = 0x62756E72616B6361
 HOLD = 8
 """Seconds for which a master may do nothing while it holds the lock: one that hangs must not stop the others."""
 
+HOLD_TO_MOVE = 3600
+"""The same, while a CA moves, which others have to wait for anyway."""
+
 LEFT_UNDECIDED = 300
 """Seconds after which a master that has not decided about a request must have ended: far longer than autosign takes."""
 
@@ -83,17 +86,17 @@ class DatabaseStore(CaStore):
     def refresh(self) -> bool:
         """Read the CA's certificate and CRLs if they have changed; return whether they have. StateAway."""
         with self._publishing:  # also while it is read, so that no older row replaces a newer one
-            known = self._row.version if self._row is not None else -1
+            known = self._row
             try:
                 row = self._database.transact(lambda connection: read_row(connection, known))
             except StateAway as err:
                 self.problem = str(err)
                 raise
             self.problem, self.last_seen = "", utc_now()
-            self._row = row or self._row
+            self._row = row or known
             if self._row is not None:
                 write_copies(self, self._row, with_key=self._password is not None)
-        return row is not None
+        return self._row is not known
 
     def _publish(self, row: CaRow) -> None:
         """Let a row that is committed be in force here."""
@@ -138,7 +141,6 @@ class DatabaseStore(CaStore):
         Read the CA; return whether there is one.
 
         While the database is away, this machine's copies are in force. StateAway: there are none.
-        ConfigError: there is a CA in files here, but none in the database.
         """
         try:
             self.refresh()
@@ -147,12 +149,15 @@ class DatabaseStore(CaStore):
             if self._row is None:
                 raise
             log.error("%s. The CA's certificate and CRL of %s are in force", err, self._row.crls_written.isoformat(" ", "seconds"))
-        if self._row is None and self.files.cacert.exists():
+        return self._row is not None
+
+    def check_free(self) -> None:
+        """Raise ConfigError when there is a CA in files here, which a new one in the database would replace."""
+        if self.files.cacert.exists():
             raise ConfigError(
-                f"There is a CA in {self.files.cadir}, but none in the masters' database",
+                f"There is a CA in {self.files.cadir}, but none in {self.place}",
                 hint="'puppet state move' brings it there. If this is the wrong database, correct the setting state.",
             )
-        return self._row is not None
 
     def check_whole(self) -> None:
         """Raise ConfigError when this master lacks the CA's key, or has another one; put the key into the database if it shall be there."""
@@ -188,7 +193,7 @@ class DatabaseStore(CaStore):
         key: bytes | None = contents.key
         if self._password:
             key = keys.private_pem(keys.private_key(contents.key, self._password), self._password)
-        with self._writing(must_exist=False) as transaction:
+        with self._writing(must_exist=False, hold=HOLD_TO_MOVE) as transaction:
             if transaction.row is not None:
                 raise ConfigError("There is a CA in the masters' database already; nothing was made")
             # Before the commit, so that no CA is without its key.
@@ -243,14 +248,19 @@ class DatabaseStore(CaStore):
             yield
 
     @contextmanager
-    def _writing(self, *, must_exist: bool) -> Iterator[_Transaction]:
+    def moving(self) -> Iterator[None]:
+        with self._writing(must_exist=True, hold=HOLD_TO_MOVE):
+            yield
+
+    @contextmanager
+    def _writing(self, *, must_exist: bool, hold: int = HOLD) -> Iterator[_Transaction]:
         with self._writers:
             with self._database.begin() as connection:
-                connection.execute(text(f"SET LOCAL idle_in_transaction_session_timeout = '{HOLD}s'"))
-                connection.execute(text("SET LOCAL synchronous_commit = on"))
-                connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
-                row = read_row(connection)
-                if row is not None and row != self._row:
+                settings = {"idle_in_transaction_session_timeout": f"{hold}s", "synchronous_commit": "on"}
+                local = (func.set_config(name, value, True) for name, value in settings.items())
+                connection.execute(select(*local, func.pg_advisory_xact_lock(LOCK)))
+                row = read_row(connection, self._row)
+                if row is not None and row is not self._row:
                     self._publish(row)
                 if row is None and must_exist:
                     raise ConfigError("The CA is not in the masters' database any more", hint="Did it move? Then restart this master.")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from certs.files import bundles
 from certs.files.cadir import CaFiles
-from shared.errors import BadData, ConfigError, NotFound, PuppetError
+from shared.errors import BadData, ConfigError, Conflict, NotFound, PuppetError
 from shared.failpoints import failpoint
 from shared.filesystem.files import FileLock, append_synced, make_directory, open_beneath, sync_directory, write_atomic
 from shared.filesystem.identity import Stamp, identity, identity_of, stamp_of
@@ -78,14 +78,21 @@ class FolderStore(CaStore):
         self._make_folder(self.files.signeddir)
 
     def prepare(self) -> bool:
-        if self.files.staging.exists():
+        files = self.files
+        if files.staging.exists():
             with self.writing():  # waits for another process that is just making the CA
-                if (self.files.staging / _COMPLETE).exists():
+                if (files.staging / _COMPLETE).exists():
                     self._move_into_place()
-                elif self.files.staging.exists():
-                    shutil.rmtree(self.files.staging)  # it was not whole, and nothing of it was in place
+                elif files.staging.exists():
+                    shutil.rmtree(files.staging)  # it was not whole, and nothing of it was in place
+        if files.serial.exists():
+            shutil.rmtree(self._moved, ignore_errors=True)  # it is from before the CA came back
         self.check_whole()
         return self.exists()
+
+    def check_free(self) -> None:
+        if self.exists():
+            raise ConfigError(f"There is a CA in {self.files.cadir} already; nothing was made")
 
     def install(self, contents: CaContents) -> None:
         """
@@ -118,7 +125,6 @@ class FolderStore(CaStore):
             write_atomic(files.staging / _COMPLETE, b"")
             failpoint("ca.bootstrap-staged")
             self._move_into_place()
-            shutil.rmtree(self._moved, ignore_errors=True)  # it is from before
 
     def _move_into_place(self) -> None:
         files = self.files
@@ -134,6 +140,8 @@ class FolderStore(CaStore):
 
     def contents(self) -> CaContents:
         files = self.files
+        if files.rollover.exists():
+            raise Conflict("A roll-over is under way", hint="See 'puppet cert rollover status'; finish it first.")
         pems = {each.name: each for each in self.all_names() if is_name(each.name)}
         return CaContents(
             files.cakey.read_bytes(),

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from certs import crl
 from certs.files import bundles
-from shared.errors import ConfigError, Conflict
+from shared.errors import ConfigError, Conflict, Unavailable
+from shared.filesystem.files import FileLock
 
 from .store import CaContents, CaStore
 
@@ -16,21 +17,38 @@ def move_ca(source: CaStore, target: CaStore, say: Callable[[str], None]) -> Non
     Move the CA in `source` to the empty `target`. Blocks; may be repeated after a failure at any point, and then goes on.
 
     Nobody can write to the source meanwhile. It is retired when everything is in the target. The caller makes sure that no master runs
-    with the source: one that did would go on with it.
+    on another machine with the source: one that did would go on with it until it writes.
 
     Args:
         say: Gets a sentence for each step.
     Raises:
+        Unavailable: a master runs here. StateAway: the database is away.
         ConfigError: a store is damaged, the source has no CA, or a CRL from a back-up.
         Conflict: the target has another CA; nothing is changed.
     """
-    arrived = target.prepare()
+    if not source.files.cadir.exists():
+        raise ConfigError(f"There is no CA in {source.place}, and no folder {source.files.cadir} of a master that uses it")
+    lock = FileLock(source.files.master_lock)
+    try:
+        lock.acquire()
+    except Unavailable as err:
+        raise Unavailable(f"A master runs with the CA in {source.files.cadir}", hint="Stop it first.") from err
+    try:
+        _move(source, target, say)
+    finally:
+        lock.release()
+
+
+def _move(source: CaStore, target: CaStore, say: Callable[[str], None]) -> None:
+    arrived = _has_ca(target)
     if not _has_ca(source):
         if not arrived:
             raise ConfigError(f"There is no CA in {source.place}")
+        if source.is_retired():
+            source.retire(target.place)  # it may have been cut off
         say(f"The CA is in {target.place} already")
         return
-    with source.writing():
+    with source.moving():
         contents = source.contents()
         _check_crls(source, contents)
         if not arrived:
@@ -44,8 +62,8 @@ def move_ca(source: CaStore, target: CaStore, say: Callable[[str], None]) -> Non
     say(f"The CA in {source.place} cannot be used any more")
 
 
-def _has_ca(source: CaStore) -> bool:
-    return not source.is_retired() and source.prepare()
+def _has_ca(store: CaStore) -> bool:
+    return not store.is_retired() and store.prepare()
 
 
 def _check_crls(source: CaStore, contents: CaContents) -> None:

@@ -15,11 +15,15 @@ from .inventory import InventoryEntry
 from .store import CaContents
 
 
-def read_row(connection: Connection, known: int | None = None) -> CaRow | None:
-    """Return the CA's row; None when there is none, or it has the known version."""
+def read_row(connection: Connection, known: CaRow | None = None) -> CaRow | None:
+    """Return the CA's row, which is not read again when it is the known one; None when there is none."""
+    if known is not None:
+        stamp = connection.execute(select(CA.c.version, CA.c.crls_written)).one_or_none()
+        # The version alone could be that of another change, after a back-up was restored.
+        if stamp is not None and tuple(stamp) == (known.version, known.crls_written):
+            return known
     columns = (CA.c.version, CA.c.certificates, CA.c.certificates_written, CA.c.crls, CA.c.crls_written, CA.c.key)
-    query = select(*columns) if known is None else select(*columns).where(CA.c.version != known)
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(select(*columns)).one_or_none()
     if row is None:
         return None
     return CaRow(row[0], row[1].encode(), row[2], row[3].encode(), row[4], bytes_of(row[5]))

@@ -150,6 +150,10 @@ class CaStore(ABC):
         """Return whether anything of a CA exists."""
 
     @abstractmethod
+    def check_free(self) -> None:
+        """Raise ConfigError when a new CA must not be made here."""
+
+    @abstractmethod
     def install(self, contents: CaContents) -> None:
         """Store a whole CA where there is none, whole or not at all; ConfigError when there is one already."""
 
@@ -170,6 +174,10 @@ class CaStore(ABC):
     @abstractmethod
     def writing(self) -> AbstractContextManager[None]:
         """Keep all others from writing; may be nested. Unavailable when another holds the lock too long, or the store is away."""
+
+    def moving(self) -> AbstractContextManager[None]:
+        """Do the same for as long as moving a CA takes."""
+        return self.writing()
 
     def when_stored(self, work: Callable[[], None]) -> None:
         """Call `work` as soon as what was written so far is stored for good; never, if it is undone."""

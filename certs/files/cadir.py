@@ -39,6 +39,16 @@ class CaFiles:
         }
 
     @property
+    def rollover(self) -> Path:
+        """The folder of a roll-over that is under way."""
+        return self.cadir / "rollover"
+
+    @property
+    def master_lock(self) -> Path:
+        """The lock that a master holds while it runs."""
+        return self.cadir / "master.lock"
+
+    @property
     def staging(self) -> Path:
         """The folder in which a new CA is prepared before it is moved into place."""
         return self.cadir / ".new"

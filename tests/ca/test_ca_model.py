@@ -7,18 +7,21 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from cryptography import x509
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from certs import crl
 from shared.errors import PuppetError
 from shared.failpoints import VARIABLE
-from tests.support.ca_site import Site, request_pem
+from shared.state.database import StateDatabase
+from tests.support.ca_site import DatabaseSite, Site, emptied, request_pem
 from tests.support.examples import examples
+from tests.support.postgresql import PostgresqlServer
 
 NAMES = st.sampled_from(["a", "b", "c"])
 POINTS = st.sampled_from(
@@ -33,6 +36,11 @@ POINTS = st.sampled_from(
         "ca.request-written",
         "ca.crl-written",
         "ca.certificate-removed",
+        "ca.committed",
+        "lost:ca.serial-stored",
+        "lost:ca.certificate-written",
+        "lost:ca.crl-written",
+        "lost:ca.committed",
     ]
 )
 
@@ -42,7 +50,8 @@ class CaModel(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.site = Site(Path(tempfile.mkdtemp(prefix="bunraku-model-")))
+        self.site = self.new_site()
+        self.root = self.site.root
         self.site.create()
         self.registry = self.site.registry()
         self.released: dict[int, str] = {}  # serial: name, of every certificate that a caller got
@@ -50,9 +59,12 @@ class CaModel(RuleBasedStateMachine):
         self.number = 0
         self.waiting: set[str] = set()  # requests that were acknowledged and not disposed of
 
+    def new_site(self) -> Site:
+        return Site(Path(tempfile.mkdtemp(prefix="bunraku-model-")))
+
     def teardown(self) -> None:
         os.environ.pop(VARIABLE, None)
-        shutil.rmtree(self.site.root)
+        shutil.rmtree(self.root)
 
     def call(self, point: str, work: Callable[[], object]) -> object | None:
         """What `work` gives; None when it refused or fell over at `point`, after which the CA starts anew."""
@@ -131,6 +143,61 @@ class CaModel(RuleBasedStateMachine):
             assert self.registry.status(name) is not None, "an acknowledged request is lost"
 
 
+class SharedCaModel(CaModel):
+    """The same promises, by two masters on one database that hear of each other only when they look, and lose connections."""
+
+    database: StateDatabase
+    server: PostgresqlServer
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.site_of_other = self.site.second()
+        self.other = self.site_of_other.registry()
+
+    def new_site(self) -> DatabaseSite:
+        return DatabaseSite(Path(tempfile.mkdtemp(prefix="bunraku-model-")), database=emptied(self.database))
+
+    def kill_connections(self) -> None:
+        self.server.run_sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'ca'")
+
+    def call(self, point: str, work: Callable[[], object]) -> object | None:
+        if not point.startswith("lost:"):
+            return super().call(point, work)
+
+        def lose(name: str) -> None:
+            if f"lost:{name}" == point:
+                self.kill_connections()
+
+        with patch("ca.storage.database.failpoint", lose):
+            return super().call("", work)
+
+    @rule()
+    def the_other_master_is_asked(self) -> None:
+        self.site, self.site_of_other = self.site_of_other, self.site
+        self.registry, self.other = self.other, self.registry
+
+    @rule()
+    def the_other_master_looks(self) -> None:
+        self.other.store.refresh()
+
+    @rule()
+    def all_connections_are_lost(self) -> None:
+        self.kill_connections()
+
+    @invariant()
+    def promises(self) -> None:
+        self.registry.store.refresh()
+        super().promises()
+        assert self.site.files.cacrl.read_bytes() == self.registry.authority.crl_pem()
+
+
 @pytest.mark.slow
 class TestCaModel(CaModel.TestCase):
     settings = settings(max_examples=examples(40), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.slow
+def test_two_masters_keep_the_promises_of_one(ca_database: StateDatabase, postgresql: PostgresqlServer) -> None:
+    SharedCaModel.database, SharedCaModel.server = ca_database, postgresql
+    shorter = settings(max_examples=examples(25), stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
+    run_state_machine_as_test(SharedCaModel, settings=shorter)
