@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -108,6 +109,4 @@ def _places(options: StateOptions, settings: MasterSettings) -> tuple[str, bool]
 
 
 def _without_password(address: str) -> str:
-    from sqlalchemy import make_url
-
-    return make_url(address).render_as_string(hide_password=True)
+    return re.sub(r"(//[^:@/]*:)[^@/]*@", r"\1***@", address)

@@ -66,7 +66,7 @@ class StateMove:
         folder, database = ca_store(self.files), ca_store(self.shared, self.state)
         with closing(folder), closing(database):
             source, target = self._ordered((folder, database))
-            if not source.prepare() and not target.prepare():
+            if not source.is_retired() and not source.prepare() and not target.prepare():
                 return  # the first start of a master makes one
             move_ca(source, target, say)
 

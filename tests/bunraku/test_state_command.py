@@ -24,7 +24,7 @@ REPORT = "--- !ruby/object:Puppet::Transaction::Report\nhost: {host}\nstatus: {s
 def site(puppet: Puppet, tmp_path: Path) -> Path:
     """The files of a master: a CA with two certificates, facts of two nodes, reports, also of one minute, and a filebucket."""
     for name in ("web1.test", "web2.test"):
-        assert puppet("cert", "generate", name).code == 0
+        assert puppet("cert", "generate", name, "--key_type", "ec").code == 0
         folder = tmp_path / "vardir/reports" / name
         folder.mkdir(parents=True)
         for number, stamp in enumerate(("202611200900", "202611200900-1", "202611200900-2", "202611210900", "202611210900-1")):
