@@ -81,7 +81,7 @@ LAYERS = {
         "service termini",
         "catalogs",
         "endpoints",
-        "bindings",
+        "bindings moving",
         "preview",
         "wiring",
         "checks process",

@@ -92,7 +92,7 @@ class Store:
         body = self.render(report)
         failpoint("report.store")
         try:
-            write_new(folder, _free_names(folder, self.now().strftime("%Y%m%d%H%M")), body, mode=0o640, owner=owner_in(folder))
+            write_new(folder, free_names(folder, self.now().strftime("%Y%m%d%H%M")), body, mode=0o640, owner=owner_in(folder))
         except FileExistsError as err:
             raise OutOfSpace(f"{host} sent more than {MOST_IN_A_MINUTE} reports in one minute") from err
         failpoint("report.written")
@@ -167,7 +167,7 @@ class Http:
         return False
 
 
-def _free_names(folder: Path, stamp: str) -> Iterator[str]:
+def free_names(folder: Path, stamp: str) -> Iterator[str]:
     """Yield names for a report of a minute: the usual one, then those from the first on that is free, which is found by bisection."""
 
     def name(number: int) -> str:

@@ -74,6 +74,7 @@ COMMANDS = {
     "plugin download": (["plugin", "download"], {1}),  # no master answers
     "db status": (["db", "status"], {1}),
     "query": (["query", "nodes {}"], {1}),
+    "state move": (["state", "move", "--to", "files"], {1}),  # no database is named
     "report list": (["report", "list"], {0, 1}),
     "certificate_request find": (["certificate_request", "find", "NODE"], {0, 1}),
     "certificate_revocation_list find": (["certificate_revocation_list", "find", "ca"], {0, 1}),

@@ -1,0 +1,1 @@
+"""Moving a master's state between files and the masters' database."""
