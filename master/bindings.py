@@ -12,7 +12,7 @@ from typing import Any
 from ca.service import CaService
 from environments.code_commands import CodeCommands
 from environments.directories import Environments
-from environments.runs import RunVersions
+from environments.runs import RunVersions, current_versions
 from shared.clock import utc_now
 from shared.data.plainyaml import WrittenItems
 from shared.errors import ConfigError, Location
@@ -221,7 +221,7 @@ def bind(
     """Bind every indirection of a master to its terminus and cache; `client` is that of the site's PuppetDB."""
     client, parser = client or puppetdb_client(settings), parser or BodyParser()
     registry = TerminusRegistry(settings, environments)
-    runs = RunVersions(environments.root_of, lifetime=settings.deploy_keep_time)
+    runs = RunVersions(current_versions(environments.root_of), lifetime=settings.deploy_keep_time)
     files = FileServer(
         settings.fileserverconfig,
         environments.modulepath,
