@@ -7,6 +7,7 @@ Versions of an environment: each deployment is a folder of its own, and the envi
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,12 @@ from .revisions import DEPLOYMENT, is_code_id, revision_of
 
 VERSIONS = ".versions"
 _MAX_RECORD = 1 << 20
+
+
+def place_of(name: str, environmentpath: Sequence[str | Path]) -> Path:
+    """Return where an environment is, or would be deployed: in the first of these folders, unless another one has it. Blocks, briefly."""
+    places = [Path(folder, name) for folder in environmentpath]
+    return next((place for place in places if os.path.lexists(place)), places[0])
 
 
 def versions_folder(root: Path) -> Path:

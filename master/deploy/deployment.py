@@ -14,7 +14,7 @@ from environments.directories import Environments, read_environment
 from environments.files.code_files import DiskFiles
 from environments.revisions import DEPLOYMENT
 from environments.settings import environment_settings
-from environments.versions import check_branch, is_named_after
+from environments.versions import check_branch, is_named_after, place_of
 from shared.data import plainjson
 from shared.errors import ConfigError, NotFound, PuppetError
 from shared.filesystem.files import links_out_of, write_atomic
@@ -112,7 +112,7 @@ class Deployments:
         paths = self.settings.environmentpath
         if not paths:
             raise ConfigError("There is no folder of environments", hint="The setting is environmentpath.")
-        root = next((path / name for path in paths if os.path.lexists(path / name)), paths[0] / name)
+        root = place_of(name, paths)
         if not root.parent.is_dir():
             raise ConfigError(f"There is no folder of environments {root.parent}", hint="Make it, or set environmentpath.")
         return VersionArchive(root)
