@@ -7,7 +7,7 @@ Versions of an environment: each deployment is a folder of its own, and the envi
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +42,13 @@ def deployment_record(folder: Path) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def check_branch(root: Path, branch: str) -> None:
-    """Raise Conflict when the environment at `root` is named after and deployed from another branch. Blocks, briefly."""
-    before = deployment_record(root).get("ref")
-    if isinstance(before, str) and before != branch and is_named_after(root.name, before) and is_named_after(root.name, branch):
+def check_branch(environment: str, record: Mapping[str, Any], branch: str) -> None:
+    """Raise Conflict when an environment, of whose current version this is the record, is named after and deployed from another branch."""
+    before = record.get("ref")
+    if isinstance(before, str) and before != branch and is_named_after(environment, before) and is_named_after(environment, branch):
         raise Conflict(
-            f"The environment {root.name} is that of the branch {before}: the branch {branch} is not deployed to it",
-            hint=f"Rename one of the branches. Once {before} is removed: puppet deploy {root.name} --prune.",
+            f"The environment {environment} is that of the branch {before}: the branch {branch} is not deployed to it",
+            hint=f"Rename one of the branches. Once {before} is removed: puppet deploy {environment} --prune.",
         )
 
 

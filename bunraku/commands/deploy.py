@@ -137,7 +137,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _print_findings(findings: list[Finding]) -> None:
+def _print_findings(findings: Sequence[Finding]) -> None:
     for finding in findings:
         print(f"{finding.severity.capitalize()}: {finding.message}", file=sys.stderr)
 
@@ -176,7 +176,7 @@ def _print_removed(names: list[str], options: DeployOptions) -> int:
 def show_versions(deployments: Deployments, options: DeployOptions) -> int:
     """Print the versions of one environment or of all."""
     names = options.arguments or tuple(deployments.environments())
-    versions = {name: deployments.archive(name).versions() for name in names}
+    versions = {name: deployments.history(name).versions for name in names}
     gone = _environments_without_branch(deployments, names, options.repo)
     if options.as_json:
         data = {name: [{**version.to_data(), "gone": name in gone} for version in reversed(found)] for name, found in versions.items()}

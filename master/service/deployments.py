@@ -39,7 +39,7 @@ class DeploymentQueue:
     _waiting: dict[tuple[str, bool], str] = field(default_factory=dict, init=False)  # by environment, and whether it may be removed
     _added: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    def add(self, environment: str, ref: str) -> None:
+    async def add(self, environment: str, ref: str) -> None:
         """
         Queue the deployment of a branch to an environment, or with '' the environment's removal if its branch was removed.
 
