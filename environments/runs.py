@@ -30,6 +30,10 @@ VersionForRun = Callable[[str, str], str]
 class Runs(Protocol):
     """The versions of the runs under way; its methods block."""
 
+    @property
+    def version_for(self) -> VersionForRun:
+        """The rule for new runs."""
+
     def for_listing(self, client: str, environment: str, what: str) -> str:
         """Return the version in which a client lists a mount of plugins; '' when the environment is not a link."""
 

@@ -150,19 +150,25 @@ def read_history(connection: Connection, environment: str) -> tuple[str | None, 
     return current, [StoredVersion(Version(*row[:-2]), row[-2], row[-1]) for row in rows]
 
 
-def begin(connection: Connection, environment: str, version: Version | None, who: str, *, is_new: bool = True, adopt: bool = False) -> int:
-    """
-    Begin a deployment, or with None an environment's removal, and tell the masters; return its number.
+def add_version(connection: Connection, version: Version) -> None:
+    """Describe a version, unless it is known; it becomes part of the history when it becomes current."""
+    values = {column.name: getattr(version, column.name) for column in _DESCRIPTION}
+    connection.execute(insert(versions).values(**values, deployed_at=func.now()).on_conflict_do_nothing())
 
+
+def begin(connection: Connection, environment: str, version: str, who: str, *, is_new: bool = True, adopt: bool = False) -> int:
+    """
+    Begin the switch to a version that is known, or with '' an environment's removal, and tell the masters; return its number.
+
+    Args:
+        is_new: False: it is a rollback, which leaves the order of versions as it is.
+        adopt: Whether folders that are in the place of the environment's link become versions.
     Raises:
         Unavailable: Another one of the environment is under way.
     """
-    if version is not None:
-        values = {column.name: getattr(version, column.name) for column in _DESCRIPTION}
-        connection.execute(insert(versions).values(**values, deployed_at=func.now()).on_conflict_do_nothing())
     statement = insert(deployments).values(
         environment=environment,
-        version=version.version if version is not None else "",
+        version=version,
         is_new=is_new,
         adopt=adopt,
         requested_by=who,
@@ -247,7 +253,7 @@ def _forget(connection: Connection, environment: str, *, keep: int, keep_time: f
     here, long_ago = versions.c.environment == environment, func.now() - timedelta(seconds=keep_time)
     latest = select(versions.c.version).where(here, versions.c.deployment.is_not(None)).order_by(versions.c.deployment.desc()).limit(keep)
     is_current = versions.c.version == select(environments.c.version).where(environments.c.environment == environment).scalar_subquery()
-    is_old = and_(versions.c.version.not_in(latest), or_(versions.c.replaced_at.is_(None), versions.c.replaced_at < long_ago))
+    is_old = and_(versions.c.version.not_in(latest), or_(versions.c.replaced_at.is_(None), versions.c.replaced_at <= long_ago))
     connection.execute(delete(versions).where(here, is_old, is_current.is_not(True)))
     connection.execute(delete(runs).where(runs.c.environment == environment, runs.c.began < long_ago))
     connection.execute(

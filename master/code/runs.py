@@ -20,7 +20,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, Subquery, Text, and_, any_, case, false, func, literal, or_, select, true
 from sqlalchemy.dialects.postgresql import array, insert
 
-from environments.runs import MAX_RUNS, RunVersions
+from environments.runs import MAX_RUNS, RunVersions, VersionForRun
 from shared.errors import Unavailable
 from shared.state.database import StateAway, StateDatabase
 from shared.state.tables import environments, runs
@@ -90,6 +90,19 @@ class RunRows:
             return self._folder(environment, str(current.version))
         answer = self._asked(environment, lambda connection: self._file(connection, client, environment))
         return self._told(client, environment, answer) if answer else self.alone.for_file(client, environment)
+
+    @property
+    def version_for(self) -> VersionForRun:
+        """See Runs."""
+        return self._for_new_run
+
+    def _for_new_run(self, client: str, environment: str) -> str:
+        def ask(connection: Connection) -> _Answer | None:
+            row = connection.execute(self.new_run(client, environment)).one_or_none()
+            return _Answer(row[0], Current(row[0], row[1])) if row is not None and row[0] is not None else None
+
+        answer = self._asked(environment, ask)
+        return self._folder(environment, answer.version) if answer else self.alone.version_for(client, environment)
 
     def _asked(self, environment: str, work: Callable[[Connection], _Answer | None]) -> _Answer | None:
         """Return the database's answer; None when it has none, or is away, of which the next requests need not wait to hear."""

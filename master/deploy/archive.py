@@ -27,7 +27,6 @@ from .history import DeployedVersion, VersionHistory
 HISTORY: Final = "history.json"
 ADOPTED: Final = "adopted-"
 _LOCK: Final = ".lock"
-_LOCK_PAUSE: Final = 0.2  # seconds between two attempts to get it
 _HALF: Final = (".new-", ".old-", ".link-")  # what begins so belongs to a deployment under way, or to one that was killed
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
@@ -84,17 +83,11 @@ class VersionArchive:
         for folder in (self.folder.parent, self.folder):
             _check_owner(folder, may_be_root=False)
         lock = FileLock(self.folder / _LOCK)
-        until = time.monotonic() + patience
-        while True:
-            try:
-                lock.acquire()
-                break
-            except Unavailable as err:
-                if time.monotonic() < until:
-                    time.sleep(_LOCK_PAUSE)
-                    continue
-                message = f"Another deployment of {self.root.name} is under way, by process {lock.holder() or 'unknown'}"
-                raise Unavailable(message, hint="Try again when it has ended.") from err
+        try:
+            lock.acquire(timeout=patience)
+        except Unavailable as err:
+            message = f"Another deployment of {self.root.name} is under way, by process {lock.holder() or 'unknown'}"
+            raise Unavailable(message, hint="Try again when it has ended.") from err
         try:
             self._sweep()
             yield
@@ -172,7 +165,12 @@ class VersionArchive:
         self.check_removal()
         self.root.unlink(missing_ok=True)
         sync_directory(self.root.parent)
-        _remove(self.folder)
+        for path in self.folder.iterdir():
+            if path.name != _LOCK:
+                _remove(path)
+        (self.folder / _LOCK).unlink(missing_ok=True)
+        with suppress(OSError):  # another process that waits for the lock has made its file again
+            self.folder.rmdir()
 
     def _history(self) -> dict[str, float | None]:
         """Return the names in the order of their deployment, with when they were replaced."""

@@ -137,7 +137,7 @@ class Deployments:
         """
         archive, ref = self.archive(environment), check_ref(options.ref or environment)
         repository = self.repository(options.repository)
-        with plain_umask(), archive.locked(self.patience(options)):
+        with plain_umask(), archive.locked(self.patience(is_pushed=options.is_pushed)):
             commit = repository.commit_of(ref)
             history = self.history(environment)
             if options.is_pushed:
@@ -158,8 +158,8 @@ class Deployments:
         git = Git(min(self.settings.deploy_timeout, most), self.settings.deploy_path)
         return Repository.at(address or self.settings.deploy_repository, git)
 
-    def patience(self, options: DeploymentOptions) -> float:
-        """Return the seconds for which a deployment waits for another one of the environment."""
+    def patience(self, *, is_pushed: bool = False) -> float:
+        """Return the seconds to wait for the end of another deployment of the environment."""
         return 0
 
     def history(self, environment: str) -> VersionHistory:
@@ -238,7 +238,7 @@ class Deployments:
     def roll_back(self, environment: str, version: str = "") -> DeploymentResult:
         """Switch an environment to a stored version: the one before the current one, or a named one. Blocks; raises PuppetError."""
         archive = self.archive(environment)
-        with plain_umask(), archive.locked():
+        with plain_umask(), archive.locked(self.patience()):
             history = self.history(environment)
             target = history.require(version) if version else history.before_current()
             record = next(each.record for each in history.versions if each.code_id == target)
@@ -250,7 +250,7 @@ class Deployments:
         archive, history = self.archive(environment), self.history(environment)
         if not history.versions:
             raise NotFound(f"puppet deploy has made no version of {environment}", hint="See puppet deploy --list.")
-        with archive.locked():
+        with archive.locked(self.patience()):
             self.remove_versions(archive)
 
     def remove_versions(self, archive: VersionArchive) -> None:
@@ -293,7 +293,15 @@ class Deployments:
         return isinstance(ref, str) and record.get("repository") == refs[0] and not is_commit(ref) and ref not in refs[1]
 
     def environments(self) -> list[str]:
-        """Return the names of the environments that have versions."""
+        """Return the names of the environments that were deployed."""
+        return self.environments_here()
+
+    def masters(self) -> Mapping[str, str]:
+        """Return the masters that share the environments and live, with the problem that takes one out, or ''; none without such."""
+        return {}
+
+    def environments_here(self) -> list[str]:
+        """Return the names of the environments that have versions on this machine."""
         names = Environments(environment_settings(self.settings)).names()
         return [name for name in names if self.archive(name).versions()]
 

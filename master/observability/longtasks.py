@@ -21,12 +21,15 @@ RECORD_ORIGINS = "save statistics of the catalog cache"
 RECORD_DEPENDENCIES = "save dependency records"
 DEPLOY = "deploy for the web hook"
 HEAR_OTHER_MASTERS = "hear of changes of other masters"
+LOOK_AT_CODE = "look at the code of other masters"
+FOLLOW_CODE = "make the code of other masters"
 
 MASTER_TASKS = (
     *HTTP_TASKS,
     *CA_TASKS,
     *map(SupervisedTask, (WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, MEASURE_LOOP, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD)),
     *map(SupervisedTask, (RUN_STORE, RECORD_ORIGINS, RECORD_DEPENDENCIES, DEPLOY, HEAR_OTHER_MASTERS, WATCH_HEALTH)),
+    *map(SupervisedTask, (LOOK_AT_CODE, FOLLOW_CODE)),
     SupervisedTask(RETIRE_WORKER, ends=True),
     SupervisedTask(REMOVE_LEFTOVERS, ends=True),
 )

@@ -79,7 +79,9 @@ class Site:
 
     def begin(self, version: str) -> int:
         described = rows.Version("production", version, version * 40, "production", "control", "", "")
-        return self.masters[0].database.transact(lambda connection: rows.begin(connection, "production", described, "test"))
+        database = self.masters[0].database
+        database.transact(lambda connection: rows.add_version(connection, described))
+        return database.transact(lambda connection: rows.begin(connection, "production", version, "test"))
 
     def end(self, deployment: int) -> rows.Settlement | None:
         return self.masters[0].database.transact(
