@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -113,11 +113,6 @@ class RunVersions:
             run = self._under_way(client, environment)
         return run.version if run is not None else self.version_for(client, environment)
 
-    def note(self, client: str, environment: str, version: str, listed: Iterable[str], *, has_catalog: bool) -> None:
-        """Take over what is known elsewhere of a client's run."""
-        with self._lock:
-            self._keep(client, environment, _Run(version, self.clock(), set(listed), has_catalog))
-
     def _under_way(self, client: str, environment: str) -> _Run | None:
         run = self._runs.get((client, environment))
         # The version may have been removed by hand; then the current one is better than an error.
@@ -127,15 +122,11 @@ class RunVersions:
         return run
 
     def _begin(self, client: str, environment: str) -> _Run | None:
+        self._runs.pop((client, environment), None)
         version = self.version_for(client, environment)
         if not version:
-            self._runs.pop((client, environment), None)
             return None
-        return self._keep(client, environment, _Run(version, self.clock()))
-
-    def _keep(self, client: str, environment: str, run: _Run) -> _Run:
-        self._runs.pop((client, environment), None)
-        self._runs[client, environment] = run
+        run = self._runs[client, environment] = _Run(version, self.clock())
         while len(self._runs) > MAX_RUNS:
             self._runs.popitem(last=False)
         return run

@@ -77,10 +77,12 @@ class Snapshot:
 
     Attributes:
         current: By environment.
+        ages: The seconds since an environment was switched.
         wanted: The versions that each master should have: current ones, pending ones, and those that runs may still use.
     """
 
     current: Mapping[str, Current]
+    ages: Mapping[str, float]
     pending: Sequence[Pending]
     wanted: Sequence[Version]
 
@@ -126,8 +128,10 @@ def read_snapshot(connection: Connection, keep_time: float) -> Snapshot:
         .order_by(deployments.c.id)
     )
     all_pending = [Pending(*row) for row in pending]
-    rows = connection.execute(select(environments.c.environment, environments.c.version, environments.c.deployment))
-    current = {name: Current(version, deployment) for name, version, deployment in rows}
+    age = func.extract("epoch", func.now() - environments.c.switched_at)
+    rows = connection.execute(select(environments.c.environment, environments.c.version, environments.c.deployment, age)).all()
+    current = {name: Current(version, deployment) for name, version, deployment, _ in rows}
+    ages = {row[0]: float(row[3]) for row in rows}
     is_current = select(environments).where(
         environments.c.environment == versions.c.environment, environments.c.version == versions.c.version
     )
@@ -136,7 +140,7 @@ def read_snapshot(connection: Connection, keep_time: float) -> Snapshot:
     )
     in_use = versions.c.replaced_at > func.now() - timedelta(seconds=keep_time)
     wanted = connection.execute(select(*_DESCRIPTION).where(or_(is_current.exists(), is_pending.exists(), in_use)))
-    return Snapshot(current, all_pending, [Version(*row) for row in wanted])
+    return Snapshot(current, ages, all_pending, [Version(*row) for row in wanted])
 
 
 def read_history(connection: Connection, environment: str) -> tuple[str | None, list[StoredVersion]]:
@@ -237,7 +241,7 @@ def _switch(connection: Connection, row: Any) -> None:
     replaced = select(environments.c.version).where(environments.c.environment == row.environment).scalar_subquery()
     of_replaced = update(versions).where(here, versions.c.version == replaced, versions.c.version != row.version)
     connection.execute(of_replaced.values(replaced_at=func.now()))
-    values = {"version": version, "deployment": row.id}
+    values = {"version": version, "deployment": row.id, "switched_at": func.now()}
     statement = insert(environments).values(environment=row.environment, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=[environments.c.environment], set_=values))
     if version is None:

@@ -6,11 +6,13 @@ nothing that this one remembers says whether the request begins a new run. A fil
 the answer if it was the version that new runs got: as long as the environment is not switched, a later run gets the same one. Whether it
 was switched is certain (see `CodeKnowledge`) from the number of the deployment, which is another one even if an older version returns. What
 a run began with before a switch is not remembered, for its client may begin the next run anywhere.
+
+While the database is away nothing is switched. If the last switch is longer ago than a run takes, all runs have the current version, and
+this master goes on with it. Sooner after a switch only the rows know which run has which version: agents are asked to come back.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -20,13 +22,13 @@ from typing import Any
 from sqlalchemy import Connection, Select, Subquery, Text, and_, any_, case, false, func, literal, or_, select, true
 from sqlalchemy.dialects.postgresql import array, insert
 
-from environments.runs import MAX_RUNS, RunVersions, VersionForRun
+from environments.runs import MAX_RUNS, Runs, VersionForRun
 from shared.errors import Unavailable
 from shared.state.database import StateAway, StateDatabase
 from shared.state.tables import environments, runs
 
 from .knowledge import CodeKnowledge
-from .rows import BEAT, Current
+from .rows import Current
 
 NewRun = Callable[[str, str], Select[Any, Any]]
 """
@@ -42,12 +44,10 @@ def current_version(client: str, environment: str) -> Select[Any, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A run's version and what it has had, with what a new run would get."""
+    """The version of a run, and what a new run would get."""
 
     version: str
     new: Current
-    listed: tuple[str, ...] = ()
-    has_catalog: bool = False
 
 
 @dataclass(eq=False, repr=False)
@@ -55,32 +55,28 @@ class RunRows:
     """
     The versions of the runs under way. Its methods may be called by several threads at once; they block.
 
-    Environments that masters share nothing of are `alone`'s. While the database is away, so are all, with what is known here of the runs.
-
     Args:
-        alone: Knows runs without the database; this object tells it of all others.
+        alone: Knows the runs in environments that masters do not share.
         lifetime: Seconds after which a run counts as ended, the same on all masters.
         new_run: Decides on the version of a new run.
     """
 
     database: StateDatabase
     code: CodeKnowledge
-    alone: RunVersions
+    alone: Runs
     lifetime: float
     new_run: NewRun = current_version
-    clock: Callable[[], float] = time.monotonic
     _remembered: dict[tuple[str, str], Current] = field(default_factory=dict, init=False)
-    _away_until: float = field(default=float("-inf"), init=False)
 
     def for_listing(self, client: str, environment: str, what: str) -> str:
         """See Runs."""
-        answer = self._asked(environment, lambda connection: self._listing(connection, client, environment, what))
-        return self._told(client, environment, answer) if answer else self.alone.for_listing(client, environment, what)
+        version = self._asked(client, environment, lambda connection: self._listing(connection, client, environment, what))
+        return self.alone.for_listing(client, environment, what) if version is None else version
 
     def for_catalog(self, client: str, environment: str) -> str:
         """See Runs."""
-        answer = self._asked(environment, lambda connection: self._catalog(connection, client, environment))
-        return self._told(client, environment, answer) if answer else self.alone.for_catalog(client, environment)
+        version = self._asked(client, environment, lambda connection: self._catalog(connection, client, environment))
+        return self.alone.for_catalog(client, environment) if version is None else version
 
     def for_file(self, client: str, environment: str) -> str:
         """See Runs."""
@@ -88,8 +84,8 @@ class RunRows:
         current = self.code.current(environment) if self.code.is_certain(environment) else None
         if current is not None and self._remembered.get((client, environment)) == current:
             return self._folder(environment, str(current.version))
-        answer = self._asked(environment, lambda connection: self._file(connection, client, environment))
-        return self._told(client, environment, answer) if answer else self.alone.for_file(client, environment)
+        version = self._asked(client, environment, lambda connection: self._file(connection, client, environment))
+        return self.alone.for_file(client, environment) if version is None else version
 
     @property
     def version_for(self) -> VersionForRun:
@@ -99,30 +95,38 @@ class RunRows:
     def _for_new_run(self, client: str, environment: str) -> str:
         def ask(connection: Connection) -> _Answer | None:
             row = connection.execute(self.new_run(client, environment)).one_or_none()
-            return _Answer(row[0], Current(row[0], row[1])) if row is not None and row[0] is not None else None
+            return _Answer("", Current(row[0], row[1])) if row is not None and row[0] is not None else None
 
-        answer = self._asked(environment, ask)
-        return self._folder(environment, answer.version) if answer else self.alone.version_for(client, environment)
+        version = self._asked(client, environment, ask)
+        return self.alone.version_for(client, environment) if version is None else version
 
-    def _asked(self, environment: str, work: Callable[[Connection], _Answer | None]) -> _Answer | None:
-        """Return the database's answer; None when it has none, or is away, of which the next requests need not wait to hear."""
-        if self.code.current(environment) is None or self.clock() < self._away_until:
+    def _asked(self, client: str, environment: str, work: Callable[[Connection], _Answer | None]) -> str | None:
+        """
+        Return the folder of the version that the database answers; None when masters do not share the environment.
+
+        StateAway is raised when only the database knows the version, and is away.
+        """
+        current = self.code.current(environment)
+        if current is None:
             return None
-        try:
-            return self.database.transact(work)
-        except StateAway:
-            self._away_until = self.clock() + BEAT
-            return None
+        if not self.code.is_lost:
+            try:
+                answer = self.database.transact(work)
+            except StateAway:
+                self.code.lose()
+            else:
+                return self._told(client, environment, answer) if answer is not None else None
+        if self.code.may_have_two(environment):
+            raise StateAway(f"which version of {environment} a run has is known there only, so soon after a deployment")
+        return self._folder(environment, str(current.version))
 
     def _told(self, client: str, environment: str, answer: _Answer) -> str:
-        """Return the folder of an answer's version, which is remembered."""
+        """Return the folder of an answer's version; remember that the client's run has the version of new runs, if it has."""
         if answer.version == answer.new.version:
             if len(self._remembered) >= MAX_RUNS:
                 self._remembered.clear()
             self._remembered[client, environment] = answer.new
-        folder = self._folder(environment, answer.version)
-        self.alone.note(client, environment, folder, answer.listed, has_catalog=answer.has_catalog)
-        return folder
+        return self._folder(environment, answer.version or str(answer.new.version))
 
     def _folder(self, environment: str, version: str) -> str:
         folder = self.code.folder(environment, version)
@@ -158,9 +162,9 @@ class RunRows:
                 "listed": case((is_new, statement.excluded.listed), else_=listed[False]),
                 "has_catalog": statement.excluded.has_catalog,
             },
-        ).returning(runs.c.version, runs.c.listed, *_of_new(new))
+        ).returning(runs.c.version, *_of_new(new))
         row = connection.execute(changed).one_or_none()
-        return None if row is None else _Answer(row[0], Current(row[2], row[3]), tuple(row[1]), has_catalog)
+        return None if row is None else _Answer(row[0], Current(row[1], row[2]))
 
     def _file(self, connection: Connection, client: str, environment: str) -> _Answer | None:
         new = self.new_run(client, environment).subquery()
@@ -169,11 +173,9 @@ class RunRows:
             runs.c.environment == environment,
             runs.c.began > func.now() - timedelta(seconds=self.lifetime),
         )
-        query = select(new.c.version, new.c.deployment, runs.c.version, runs.c.listed, runs.c.has_catalog)
+        query = select(new.c.version, new.c.deployment, runs.c.version)
         row = connection.execute(query.select_from(new.outerjoin(runs, is_under_way)).where(new.c.version.is_not(None))).one_or_none()
-        if row is None:
-            return None
-        return _Answer(row[2] or row[0], Current(row[0], row[1]), tuple(row[3] or ()), bool(row[4]))
+        return None if row is None else _Answer(row[2] or row[0], Current(row[0], row[1]))
 
 
 def _of_new(new: Subquery) -> tuple[Any, Any]:

@@ -31,7 +31,7 @@ class SharedCode:
     ) -> SharedCode:
         """Return the code of a master; nothing is looked at yet. For the callbacks see `CodeFollower`."""
         code = CodeKnowledge(environments.settings.environmentpath)
-        alone = RunVersions(code.version_for(current_versions(environments.root_of)), settings.deploy_keep_time)
+        alone = RunVersions(current_versions(environments.root_of), settings.deploy_keep_time)
         runs = RunRows(state.database, code, alone, settings.deploy_keep_time)
         options = FollowerOptions(settings.certname, settings.deploy_timeout, settings.deploy_keep, settings.deploy_keep_time)
         follower = CodeFollower(state.database, code, options, follow, on_problem)

@@ -29,6 +29,7 @@ environments = Table(
     Column("environment", Text, primary_key=True),
     Column("version", Text),  # the current one; NULL: the environment was removed
     Column("deployment", BigInteger, nullable=False),  # the one that switched it, or removed it
+    Column("switched_at", DateTime(timezone=True), nullable=False),
 )
 
 versions = Table(
