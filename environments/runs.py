@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from shared.errors import NotFound
 
@@ -20,6 +21,39 @@ from .versions import version_behind
 
 MAX_RUNS = 20_000
 """Runs that are known at the same time; the oldest are forgotten first, and continue with the version that is current."""
+
+
+VersionForRun = Callable[[str, str], str]
+"""Returns the version (its folder) that a new run of a client gets in an environment; '' when that is not a link. Blocks, briefly."""
+
+
+class Runs(Protocol):
+    """The versions of the runs under way; its methods block."""
+
+    @property
+    def version_for(self) -> VersionForRun:
+        """The rule for new runs."""
+
+    def for_listing(self, client: str, environment: str, what: str) -> str:
+        """Return the version in which a client lists a mount of plugins; '' when the environment is not a link."""
+
+    def for_catalog(self, client: str, environment: str) -> str:
+        """Return the version for a client's catalog; '' when the environment is not a link."""
+
+    def for_file(self, client: str, environment: str) -> str:
+        """Return the version for a client's file; '' when the environment is not a link."""
+
+
+def current_versions(root_of: Callable[[str], str]) -> VersionForRun:
+    """Return the rule by which each new run gets the version that its environment's link leads to; see `Environments.root_of`."""
+
+    def version_for(client: str, environment: str) -> str:
+        try:
+            return version_behind(root_of(environment))
+        except NotFound:
+            return ""
+
+    return version_for
 
 
 @dataclass(slots=True)
@@ -36,11 +70,11 @@ class RunVersions:
     The versions of the runs under way. Its methods may be called by several threads at once; they block briefly to read the disk.
 
     Args:
-        root_of: Returns the folder of an environment; NotFound.
+        version_for: Decides on the version of each new run.
         lifetime: Seconds after which a run counts as ended, less than the time for which replaced versions are stored.
     """
 
-    root_of: Callable[[str], str]
+    version_for: VersionForRun
     lifetime: float
     clock: Callable[[], float] = time.monotonic
     _runs: OrderedDict[tuple[str, str], _Run] = field(default_factory=OrderedDict, init=False)
@@ -77,7 +111,7 @@ class RunVersions:
         """Return the version for a client's file: that of its run, else the current one; '' when the environment is not a link."""
         with self._lock:
             run = self._under_way(client, environment)
-        return run.version if run is not None else self._current(environment)
+        return run.version if run is not None else self.version_for(client, environment)
 
     def _under_way(self, client: str, environment: str) -> _Run | None:
         run = self._runs.get((client, environment))
@@ -89,16 +123,10 @@ class RunVersions:
 
     def _begin(self, client: str, environment: str) -> _Run | None:
         self._runs.pop((client, environment), None)
-        version = self._current(environment)
+        version = self.version_for(client, environment)
         if not version:
             return None
         run = self._runs[client, environment] = _Run(version, self.clock())
         while len(self._runs) > MAX_RUNS:
             self._runs.popitem(last=False)
         return run
-
-    def _current(self, environment: str) -> str:
-        try:
-            return version_behind(self.root_of(environment))
-        except NotFound:
-            return ""

@@ -7,6 +7,7 @@ Versions of an environment: each deployment is a folder of its own, and the envi
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,12 @@ from .revisions import DEPLOYMENT, is_code_id, revision_of
 
 VERSIONS = ".versions"
 _MAX_RECORD = 1 << 20
+
+
+def place_of(name: str, environmentpath: Sequence[str | Path]) -> Path:
+    """Return where an environment is, or would be deployed: in the first of these folders, unless another one has it. Blocks, briefly."""
+    places = [Path(folder, name) for folder in environmentpath]
+    return next((place for place in places if os.path.lexists(place)), places[0])
 
 
 def versions_folder(root: Path) -> Path:
@@ -35,13 +42,13 @@ def deployment_record(folder: Path) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def check_branch(root: Path, branch: str) -> None:
-    """Raise Conflict when the environment at `root` is named after and deployed from another branch. Blocks, briefly."""
-    before = deployment_record(root).get("ref")
-    if isinstance(before, str) and before != branch and is_named_after(root.name, before) and is_named_after(root.name, branch):
+def check_branch(environment: str, record: Mapping[str, Any], branch: str) -> None:
+    """Raise Conflict when an environment, of whose current version this is the record, is named after and deployed from another branch."""
+    before = record.get("ref")
+    if isinstance(before, str) and before != branch and is_named_after(environment, before) and is_named_after(environment, branch):
         raise Conflict(
-            f"The environment {root.name} is that of the branch {before}: the branch {branch} is not deployed to it",
-            hint=f"Rename one of the branches. Once {before} is removed: puppet deploy {root.name} --prune.",
+            f"The environment {environment} is that of the branch {before}: the branch {branch} is not deployed to it",
+            hint=f"Rename one of the branches. Once {before} is removed: puppet deploy {environment} --prune.",
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from ca.service import CaService
 from environments.code_commands import CodeCommands
 from environments.directories import Environments
-from environments.runs import RunVersions
+from environments.runs import Runs, RunVersions, VersionForRun, current_versions
 from shared.clock import utc_now
 from shared.data.plainyaml import WrittenItems
 from shared.errors import ConfigError, Location
@@ -242,11 +242,18 @@ def bind(
     parser: BodyParser | None = None,
     client: PuppetDbClient | None = None,
     state: StateTermini | None = None,
+    runs: Runs | None = None,
 ) -> Indirector:
-    """Bind every indirection of a master to its terminus and cache; `client` is that of the site's PuppetDB."""
+    """
+    Bind every indirection of a master to its terminus and cache.
+
+    Args:
+        client: That of the site's PuppetDB.
+        runs: The versions of the runs under way; None: they are known to this process only.
+    """
     client, parser = client or puppetdb_client(settings), parser or BodyParser()
     registry = TerminusRegistry(settings, environments)
-    runs = RunVersions(environments.root_of, lifetime=settings.deploy_keep_time)
+    runs = runs or local_runs(settings, environments)
     files = FileServer(
         settings.fileserverconfig,
         environments.modulepath,
@@ -310,13 +317,24 @@ def bind(
     return Indirector(bindings).prepared()
 
 
+def local_runs(settings: MasterSettings, environments: Environments) -> RunVersions:
+    """Return the versions of runs as one process knows them; each run gets the version that its environment's link leads to."""
+    return RunVersions(current_versions(environments.root_of), lifetime=settings.deploy_keep_time)
+
+
 def code_commands(settings: MasterSettings) -> CodeCommands | None:
     """Return the site's programs that know versions of code, None when there are none."""
     commands = settings.code_id_command, settings.code_content_command
     return CodeCommands.of(*commands, timeout=settings.command_timeout, most=settings.max_code_content)
 
 
-def v4_catalogs(settings: MasterSettings, environments: Environments, compile_pool: CompilePool, indirector: Indirector) -> V4Catalogs:
+def v4_catalogs(
+    settings: MasterSettings,
+    environments: Environments,
+    compile_pool: CompilePool,
+    indirector: Indirector,
+    version_for: VersionForRun,
+) -> V4Catalogs:
     """Return the compiler of catalogs for facts in requests, which does not depend on the terminus of catalogs."""
     code = code_commands(settings)
 
@@ -331,6 +349,7 @@ def v4_catalogs(settings: MasterSettings, environments: Environments, compile_po
         server_facts=server_facts(settings),
         environments=environments.has,
         code_id=code_id,
+        version_for=version_for,
         now=utc_now,
     )
 

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ca import audit
 from ca.audit import Audit
@@ -36,7 +36,7 @@ from shared.settings import MasterSettings
 from shared.state.masters import SharedState
 from shared.wire.dialects import MODERN
 
-from .bindings import bind, code_commands, v4_catalogs
+from .bindings import bind, code_commands, local_runs, v4_catalogs
 from .dependencies.recorder import CatalogRecorder
 from .endpoints.app import HANDSHAKE_HINT, LISTEN_HINT, MasterApp
 from .endpoints.ca import CaEndpoints
@@ -47,11 +47,13 @@ from .endpoints.preview import PreviewEndpoint
 from .endpoints.puppetserver import ServerEndpoints
 from .endpoints.routes import MasterAppOptions
 from .endpoints.store import StoreProxy
-from .observability.health import Health
+from .observability.health import COMPILING, Condition, Health
 from .observability.longtasks import (
     DEPLOY,
     DRAIN_STATE_QUEUE,
+    FOLLOW_CODE,
     HEAR_OTHER_MASTERS,
+    LOOK_AT_CODE,
     RECORD_DEPENDENCIES,
     RECORD_ORIGINS,
     REFRESH_CRL,
@@ -76,7 +78,7 @@ from .puppetdb.queries import PuppetDbQueries
 from .puppetdb.termini import PuppetDbCatalogs
 from .service.conditions import conditions
 from .service.crl_refresh import CrlRefresh
-from .service.deployments import DeploymentQueue, deploy_by_program
+from .service.deployments import DeploymentQueue, deploy_by_program, run_deploy
 from .service.expiry import Expiries, agent_endings, server_endings
 from .service.folders import remove_leftovers
 from .service.origins_file import OriginsFile
@@ -85,7 +87,13 @@ from .service.store_process import StoreProcess
 from .termini.state import StateTermini
 from .trust import trust_files
 
+if TYPE_CHECKING:
+    from .code.shared import SharedCode
+
 log = logging.getLogger("puppet.master")
+
+CODE = "code"
+"""The condition that this master has the current versions of what it shares with others."""
 
 
 @dataclass(slots=True)
@@ -255,15 +263,17 @@ async def _serving(
         ends.push_async_callback(parsers.close)
         parser = BodyParser(parsers)
         termini = await _state_termini(settings, state, ends)
-        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, parser, client, termini)
-        v4 = await asyncio.to_thread(v4_catalogs, settings, environments, compile_pool, indirector)
+        code = _shared_code(settings, environments, state, health) if state is not None else None
+        runs = code.runs if code is not None else local_runs(settings, environments)
+        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, parser, client, termini, runs)
+        v4 = await asyncio.to_thread(v4_catalogs, settings, environments, compile_pool, indirector, runs.version_for)
         limits = MasterLimits.of(settings)
         server = ServerEndpoints(environments, compile_pool.listing, v4, limits, code_commands(settings), parser)
         sizes = settings.store_max_archive, settings.store_max_command
         proxy = StoreProxy(settings.store_socket, *sizes, settings.store_query_timeout + 30) if store else None
         preview = PreviewService(settings, environments, indirector, client, on_question)
         previews = PreviewEndpoint(preview.lines, settings.max_previews) if settings.max_previews else None
-        hook = await _deploy_hook(settings, supervisor, ends)
+        hook = await _deploy_hook(settings, code, supervisor, ends)
         parts = (server, CaEndpoints(ca, limits) if ca else None, previews, hook, proxy)
         served = MasterAppOptions(
             indirector,
@@ -292,6 +302,11 @@ async def _serving(
             collectors = MetricsListener(metrics.text, limits, (settings.certname, *settings.dns_alt_names))
             ends.push_async_callback(collectors.stop)
             await collectors.start(settings.metrics_bindaddress, settings.metrics_port)
+        if code is not None:
+            await code.follower.look_if_possible()
+            ends.push_async_callback(supervisor.stop, LOOK_AT_CODE, FOLLOW_CODE)
+            supervisor.start(LOOK_AT_CODE, code.follower.keep_looking)
+            supervisor.start(FOLLOW_CODE, code.follower.keep_following)
         crl_refresh = await _crl_refresh(settings, metrics)
         ends.push_async_callback(http.stop, 0)
         host, port = await http.start(settings.bindaddress, settings.masterport)
@@ -335,13 +350,30 @@ def _start_state_queue(
     ends.push_async_callback(supervisor.stop, DRAIN_STATE_QUEUE, REMOVE_OLD_REPORTS)
 
 
-async def _deploy_hook(settings: MasterSettings, supervisor: Supervisor, ends: AsyncExitStack) -> DeployHook | None:
+def _shared_code(settings: MasterSettings, environments: Environments, state: SharedState, health: Health) -> SharedCode:
+    """Return the code that a master shares with others, and add to its health that it has the current versions."""
+    from .code.follower import CodeProblem
+    from .code.shared import SharedCode
+
+    async def follow() -> list[CodeProblem]:
+        result = await run_deploy(settings, ["--follow"], "make the code of other masters")
+        return [CodeProblem(**problem) for problem in result["problems"]]
+
+    code = SharedCode.of(settings, environments, state, follow, partial(health.note, CODE))
+    health.add([Condition(CODE, "The code of this master is behind that of the others", COMPILING, code.follower.condition)])
+    return code
+
+
+async def _deploy_hook(
+    settings: MasterSettings, code: SharedCode | None, supervisor: Supervisor, ends: AsyncExitStack
+) -> DeployHook | None:
     """Return the endpoint of the web hook, if it is configured, with its queue at work until the end; raise ConfigError for its secret."""
     if not settings.deploy_hook_secret:
         return None
     secret = Path(settings.deploy_hook_secret)
     await asyncio.to_thread(read_secret, secret)
-    queue = DeploymentQueue(deploy_by_program(settings), settings.deploy_hook_queue)
+    deploy = deploy_by_program(settings)
+    queue = code.pushes(settings, deploy) if code is not None else DeploymentQueue(deploy, settings.deploy_hook_queue)
     supervisor.start(DEPLOY, queue.work)
     ends.push_async_callback(supervisor.stop, DEPLOY)
     return DeployHook(secret, settings.deploy_hook_environments, settings.environmentpath, queue.add, settings.max_hook_body)

@@ -76,7 +76,7 @@ LAYERS = {
     ),
     "master": (
         "authorization observability reports trust",
-        "dependencies puppetdb",
+        "code dependencies puppetdb",
         "pools",
         "service termini",
         "catalogs",

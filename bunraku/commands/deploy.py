@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -14,12 +14,14 @@ from typing import Any
 from master.checks.findings import Finding
 from master.deploy.archive import VersionArchive
 from master.deploy.deployment import ChecksFailed, DeploymentOptions, DeploymentResult, Deployments
+from master.deploy.modules import BringModules
 from shared.data.plainjson import dumps_pretty
 from shared.errors import ConfigError, PuppetError
 from shared.process.cli import flag, optional_text, text
 from shared.process.command import CommandSpec
 from shared.process.service import account_of
 from shared.settings import AgentSettings, MasterSettings, load
+from shared.state.masters import SharedState
 
 from ..console import say
 from ..faces import JsonFaceOptions
@@ -39,6 +41,7 @@ class DeployOptions(JsonFaceOptions):
     rollback: str | None = optional_text("VERSION", "return to the previous version, or to the given one")
     remove: bool = flag("remove an environment that puppet deploy has made, with all its versions")
     prune: bool = flag("remove the given environments, or all, whose branch the repository no longer has; never the default environment")
+    follow: bool = flag("make here what other masters of the same state have deployed; masters do this by themselves")
     list: bool = flag("print the versions, and mark environments whose branch was removed")
 
 
@@ -52,10 +55,12 @@ class DeployOptions(JsonFaceOptions):
         "ENVIRONMENT --remove [--json]",
         "[ENVIRONMENT...] --prune [--repo ADDRESS] [--json]",
         "[ENVIRONMENT] --list [--json]",
+        "--follow [--json]",
     ],
     text="""Fetches a commit of the control repository into a folder of its own, installs the modules of its Puppetfile (by r10k or g10k
     where one is installed), checks it, and then switches the environment's symlink to that folder, atomically: agents see all of it or
-    nothing. The last versions stay stored (deploy_keep). --prune removes nothing unless the repository answers.""",
+    nothing. The last versions stay stored (deploy_keep). --prune removes nothing unless the repository answers. Masters that share their
+    state (the setting state) all make the same folder and are switched together, whichever of them the command runs on.""",
     notes="""Exit codes: 0 it is deployed (or was already); 1 it is not, and nothing has changed.
 
     Deployed files are owned by the master's account (the setting user): root hands the environments over to it and continues as that
@@ -65,11 +70,13 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     settings = load(MasterSettings, section="master", flags=flags)
     quiet = options.as_json
     own_settings = load(AgentSettings, section="user", flags=flags)  # before another account has other folders by default
-    deployments = Deployments(
+    deployments = _deployments(
         settings,
         lambda root: _bring_modules(root, own_settings),
         (lambda text: None) if quiet else (lambda text: print(f"Notice: {text}", flush=True)),
     )
+    if options.follow:
+        return follow(deployments, options)
     if options.list:
         _become_deployer(settings, ())
         return show_versions(deployments, options)
@@ -77,7 +84,7 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
         raise ConfigError("puppet deploy takes the name of one environment", hint=options.flag_hint or "See 'puppet help deploy'.")
     if options.rollback is not None and (options.repo or options.ref or options.adopt):
         raise ConfigError("--rollback returns to a stored version: it takes neither --repo, --ref nor --adopt")
-    names = options.arguments or tuple(deployments.environments())
+    names = options.arguments or tuple(deployments.environments_here())
     _become_deployer(settings, [deployments.archive(name) for name in names], adopt=options.adopt)
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -106,6 +113,32 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     else:
         _print_result(result)
     return 0
+
+
+def _deployments(settings: MasterSettings, bring: BringModules, say_step: Callable[[str], None]) -> Deployments:
+    """Return the deployments of one master, or of all that share its state; raise ConfigError when a library is missing."""
+    state = SharedState.at(settings.state)
+    if state is None:
+        return Deployments(settings, bring, say_step)
+    from master.deploy.shared import SharedDeployments
+
+    return SharedDeployments(settings, bring, say_step, database=state.database)
+
+
+def follow(deployments: Deployments, options: DeployOptions) -> int:
+    """Bring this master to where the others are; print what could not be made."""
+    from master.deploy.shared import SharedDeployments
+
+    if not isinstance(deployments, SharedDeployments):
+        raise ConfigError("This master shares its state with no other", hint="The setting is state.")
+    _become_deployer(deployments.settings, [deployments.archive(name) for name in deployments.environments_here()])
+    problems = deployments.follow()
+    if options.as_json:
+        sys.stdout.buffer.write(dumps_pretty({"problems": [asdict(problem) for problem in problems]}))
+        return 0
+    for problem in problems:
+        print(f"Error: {problem.environment}: {problem.problem}", file=sys.stderr)
+    return 1 if problems else 0
 
 
 def _become_deployer(settings: MasterSettings, archives: Sequence[VersionArchive], *, adopt: bool = False) -> None:
@@ -137,7 +170,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _print_findings(findings: list[Finding]) -> None:
+def _print_findings(findings: Sequence[Finding]) -> None:
     for finding in findings:
         print(f"{finding.severity.capitalize()}: {finding.message}", file=sys.stderr)
 
@@ -176,7 +209,7 @@ def _print_removed(names: list[str], options: DeployOptions) -> int:
 def show_versions(deployments: Deployments, options: DeployOptions) -> int:
     """Print the versions of one environment or of all."""
     names = options.arguments or tuple(deployments.environments())
-    versions = {name: deployments.archive(name).versions() for name in names}
+    versions = {name: deployments.history(name).versions for name in names}
     gone = _environments_without_branch(deployments, names, options.repo)
     if options.as_json:
         data = {name: [{**version.to_data(), "gone": name in gone} for version in reversed(found)] for name, found in versions.items()}
@@ -188,4 +221,6 @@ def show_versions(deployments: Deployments, options: DeployOptions) -> int:
         for version in reversed(found):
             details = [str(version.record[key]) for key in ("ref", "deployed_at") if version.record.get(key)]
             print(f"  {'*' if version.current else ' '} {version.code_id}  {', '.join(details)}".rstrip())
+    for master, problem in deployments.masters().items():
+        print(f"The master {master} {f'is taken out: {problem}' if problem else 'has the current versions'}")
     return 0

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from environments.code_commands import CodeCommands
 from environments.directories import Environments
-from environments.runs import RunVersions
+from environments.runs import Runs
 from environments.versions import code_id_of_version
 from shared.data import plainjson
 from shared.errors import BadData, CompileError, Denied, Location, PuppetError
@@ -228,7 +228,7 @@ class StaticCatalogs:
     code: CodeCommands | None
     environments: Environments
     server: MetadataServer
-    runs: RunVersions
+    runs: Runs
 
     async def version_for(self, environment: str, client: Client | None) -> CodeVersion:
         """Return the version of the code that a client's catalog is made of."""

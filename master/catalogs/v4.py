@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
+from environments.runs import VersionForRun
 from shared.data import plainjson
 from shared.errors import NotFound, PuppetError
 from shared.indirector import Binding, Request
@@ -47,6 +48,7 @@ class V4Catalogs:
         catalogs: Its cache, if it has one, gets catalogs that are to be saved: nothing else ever stores them.
         environments: Returns whether an environment exists; blocks, briefly.
         code_id: Returns the version of an environment's code.
+        version_for: Decides on the folder that the code is read from.
     """
 
     facts: Binding[Facts]
@@ -56,6 +58,7 @@ class V4Catalogs:
     server_facts: Mapping[str, Any]
     environments: Callable[[str], bool]
     code_id: Callable[[str], Awaitable[str | None]]
+    version_for: VersionForRun
     now: Callable[[], datetime]
 
     async def find(self, catalog_request: CatalogRequest) -> bytes:
@@ -141,7 +144,7 @@ class V4Catalogs:
     ) -> CompiledCatalog:
         code_id = await self.code_id(environment)
         job = CompileJob.of(node.name, node, environment, facts, trusted, self.server_facts, code_id=code_id)
-        job = replace(job, exported=True, is_stored=is_stored)
+        job = replace(job, exported=True, is_stored=is_stored, pin=await asyncio.to_thread(self.version_for, node.name, environment))
         started = time.monotonic()
         compiled = await self.compile(job, log_entries)
         took = time.monotonic() - started

@@ -8,7 +8,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,8 +19,10 @@ from environments.first import is_as_made
 from environments.revisions import is_code_id
 from environments.versions import deployment_record, versions_folder
 from shared.data import plainjson
-from shared.errors import BadData, Conflict, Denied, NotFound, PuppetError, Unavailable
+from shared.errors import BadData, Conflict, Denied, PuppetError, Unavailable
 from shared.filesystem.files import FileLock, make_directory, sync_directory, write_atomic
+
+from .history import DeployedVersion, VersionHistory
 
 HISTORY: Final = "history.json"
 ADOPTED: Final = "adopted-"
@@ -28,32 +30,6 @@ _LOCK: Final = ".lock"
 _HALF: Final = (".new-", ".old-", ".link-")  # what begins so belongs to a deployment under way, or to one that was killed
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class DeployedVersion:
-    """
-    One version of an environment.
-
-    Attributes:
-        code_id: Its name, and the code id of its catalogs.
-        record: What was written down when it was deployed; of a folder that was there before only when it was adopted.
-        replaced: When it was last replaced, in seconds since the epoch; None when it never was.
-        current: Whether the environment is this version now.
-    """
-
-    code_id: str
-    record: dict[str, Any]
-    replaced: float | None
-    current: bool
-
-    def to_data(self) -> dict[str, Any]:
-        """Return the version as `--json` prints it."""
-        return {
-            "version": self.code_id,
-            "current": self.current,
-            **{name: self.record.get(name) for name in ("commit", "ref", "repository", "deployed_at")},
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +65,16 @@ class VersionArchive:
                 _give(str(path), uid, gid)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other deployments of the environment out; Unavailable when one is under way, Denied when a folder is somebody else's."""
+    def locked(self, patience: float = 0) -> Iterator[None]:
+        """
+        Keep other deployments of the environment out.
+
+        Args:
+            patience: Seconds to wait for the end of one that is under way.
+        Raises:
+            Unavailable: One is under way.
+            Denied: A folder is somebody else's.
+        """
         _check_owner(self.root.parent, may_be_root=True)
         if not os.access(self.root.parent, os.W_OK):
             message = f"The user {os.geteuid()}, as whom this deployment runs, may not write into {self.root.parent}"
@@ -100,7 +84,7 @@ class VersionArchive:
             _check_owner(folder, may_be_root=False)
         lock = FileLock(self.folder / _LOCK)
         try:
-            lock.acquire()
+            lock.acquire(timeout=patience)
         except Unavailable as err:
             message = f"Another deployment of {self.root.name} is under way, by process {lock.holder() or 'unknown'}"
             raise Unavailable(message, hint="Try again when it has ended.") from err
@@ -146,8 +130,12 @@ class VersionArchive:
         path = Path(os.path.realpath(self.root))
         return path.name if path.parent == Path(os.path.realpath(self.folder)) else None
 
+    def history(self) -> VersionHistory:
+        """Return all versions; raise PuppetError when their history cannot be read."""
+        return VersionHistory(self.root.name, self.versions())
+
     def versions(self) -> list[DeployedVersion]:
-        """Return all versions, the one that was deployed first at the beginning; raise PuppetError when the history cannot be read."""
+        """Return all versions, the one that was deployed first at the beginning; raise PuppetError when their history cannot be read."""
         try:
             names = {path.name for path in self.folder.iterdir() if path.is_dir() and is_code_id(path.name)}
         except FileNotFoundError:
@@ -163,33 +151,26 @@ class VersionArchive:
             return {"deployed_at": datetime.fromtimestamp(int(adopted_at), UTC).isoformat(timespec="seconds")}
         return deployment_record(self.folder / code_id)
 
-    def check_rollback(self, commit: str) -> None:
-        """Raise Conflict when the environment was rolled back, and a commit was deployed to it before that."""
-        versions, current = self.versions(), self.current()
-        if current is None or versions[-1].current:
-            return  # nothing was deployed, or what was deployed last is what counts
-        if any(version.record.get("commit") == commit and not version.current for version in versions):
-            raise Conflict(
-                f"{self.root.name} was rolled back to {current}, and {commit} was deployed before that",
-                hint=f"A newer commit ends the rollback, and so does: puppet deploy {self.root.name}.",
-            )
-
-    def remove(self) -> None:
-        """
-        Remove the environment and all its versions; the caller holds the lock.
-
-        Raises:
-            Conflict: A folder is in the link's place, or a link to elsewhere; or a folder that was there before was adopted.
-        """
+    def check_removal(self) -> None:
+        """Raise Conflict when a folder is in the link's place, or a link to elsewhere; or a folder that was there before was adopted."""
         if in_the_way := self._in_the_way():
             raise Conflict(f"{self.root} {in_the_way}", hint="It is not removed.")
         for version in self.versions():
             if version.code_id.startswith(ADOPTED):
                 message = f"{self.folder / version.code_id} is the only copy of the files from before puppet deploy"
                 raise Conflict(message, hint="It is not removed: move it away first.")
+
+    def remove(self) -> None:
+        """Remove the environment and all its versions; the caller holds the lock. Raise Conflict as `check_removal` does."""
+        self.check_removal()
         self.root.unlink(missing_ok=True)
         sync_directory(self.root.parent)
-        _remove(self.folder)
+        for path in self.folder.iterdir():
+            if path.name != _LOCK:
+                _remove(path)
+        (self.folder / _LOCK).unlink(missing_ok=True)
+        with suppress(OSError):  # another process that waits for the lock has made its file again
+            self.folder.rmdir()
 
     def _history(self) -> dict[str, float | None]:
         """Return the names in the order of their deployment, with when they were replaced."""
@@ -212,11 +193,9 @@ class VersionArchive:
         Raises:
             Conflict: A folder is in the link's place, or a link to elsewhere.
         """
+        self.check_place(adopt=adopt)
         before, in_the_way = self.current(), self._in_the_way()
-        is_untouched = bool(in_the_way) and not adopt and is_as_made(self.root)
-        if in_the_way and not adopt and not is_untouched:
-            hint = "--adopt stores it as a version, to which --rollback can return, and replaces it by a link."
-            raise Conflict(f"{self.root} {in_the_way}", hint=hint)
+        is_untouched = bool(in_the_way) and not adopt
         target = f"{self.folder.parent.name}/{self.root.name}/{code_id}"  # as it leads there from the environment's place
         if in_the_way and self.root.is_dir() and not self.root.is_symlink():
             place = self.folder / (f".old-{secrets.token_hex(8)}" if is_untouched else f"{ADOPTED}{int(time.time())}")
@@ -242,6 +221,12 @@ class VersionArchive:
         self._remember(code_id, before, is_new=is_new)
         return before
 
+    def check_place(self, *, adopt: bool) -> None:
+        """Raise Conflict when a folder is in the link's place, or a link to elsewhere, that `switch` would not replace."""
+        if (in_the_way := self._in_the_way()) and not adopt and not is_as_made(self.root):
+            hint = "--adopt stores it as a version, to which --rollback can return, and replaces it by a link."
+            raise Conflict(f"{self.root} {in_the_way}", hint=hint)
+
     def _in_the_way(self) -> str:
         """Return the path at the environment's place if it is not a link to a version; '' for nothing."""
         if self.root.is_symlink():
@@ -258,37 +243,20 @@ class VersionArchive:
         entries = [{"version": name, "replaced": replaced} for name, replaced in history.items() if (self.folder / name).is_dir()]
         write_atomic(self.folder / HISTORY, plainjson.dumps_pretty(entries))
 
-    def before_current(self) -> str:
-        """Return the version that was deployed before the current one; raise NotFound when none is stored."""
-        names = [version.code_id for version in self.versions()]
-        current = self.current()
-        place = names.index(current) if current in names else 0
-        if place == 0:
-            raise NotFound(f"No version of {self.root.name} before the current one is stored", hint="See puppet deploy --list.")
-        return names[place - 1]
-
-    def require(self, code_id: str) -> str:
-        """Return the name of a stored version that begins with the given text; raise NotFound."""
-        names = [version.code_id for version in self.versions()]
-        matching = [code_id] if code_id in names else [name for name in names if name.startswith(code_id)]
-        if len(matching) != 1 or not code_id:
-            what = "No version" if not matching else "More than one version"
-            raise NotFound(f"{what} of {self.root.name} that is stored begins with {code_id[:80]!r}", hint="See puppet deploy --list.")
-        return matching[0]
-
-    def expire(self, *, keep: int, for_seconds: float) -> list[str]:
+    def expire(self, *, keep: int, for_seconds: float, spare: Collection[str] = ()) -> list[str]:
         """
         Remove old versions; return their names.
 
         Args:
             keep: The number of latest versions that stay.
             for_seconds: Seconds for which others stay after their replacement, for runs that began with them.
+            spare: Versions that stay in any case.
         """
         versions, now = self.versions(), time.time()
         removed = []
         for version in versions[:-keep]:
-            if version.code_id.startswith(ADOPTED):
-                continue  # it is the only copy of something that was not deployed
+            if version.code_id.startswith(ADOPTED) or version.code_id in spare:
+                continue  # the former is the only copy of something that was not deployed
             is_in_use = version.replaced is not None and now - version.replaced < for_seconds
             if not version.current and not is_in_use:
                 away = self.folder / f".old-{secrets.token_hex(8)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from environments.directories import Environments, read_environment
 from environments.files.code_files import DiskFiles
 from environments.revisions import DEPLOYMENT
 from environments.settings import environment_settings
-from environments.versions import check_branch, is_named_after
+from environments.versions import check_branch, is_named_after, place_of
 from shared.data import plainjson
 from shared.errors import ConfigError, NotFound, PuppetError
 from shared.filesystem.files import links_out_of, write_atomic
@@ -26,6 +26,7 @@ from ..checks.environments import check_code
 from ..checks.findings import Finding, run_check
 from .archive import VersionArchive
 from .git import Repository
+from .history import VersionHistory
 from .modules import BringModules, install_modules
 from .programs import Programs
 from .tree import digest_of, flush
@@ -70,7 +71,7 @@ class DeploymentResult:
     commit: str | None = None
     ref: str | None = None
     removed: list[str] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    findings: Sequence[Finding] = ()
 
     def to_data(self) -> dict[str, Any]:
         """Return the result as `--json` prints it."""
@@ -99,6 +100,15 @@ class ChecksFailed(PuppetError):
 
 
 @dataclass(frozen=True, slots=True)
+class Switched:
+    """What was current before a switch, what else is to be said of it, and which versions masters still need."""
+
+    before: str | None
+    findings: Sequence[Finding] = ()
+    spare: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Deployments:
     """Deploys to the environments of a master; `say` is called with each step, for `bring_modules` see `install_modules`."""
 
@@ -112,7 +122,7 @@ class Deployments:
         paths = self.settings.environmentpath
         if not paths:
             raise ConfigError("There is no folder of environments", hint="The setting is environmentpath.")
-        root = next((path / name for path in paths if os.path.lexists(path / name)), paths[0] / name)
+        root = place_of(name, paths)
         if not root.parent.is_dir():
             raise ConfigError(f"There is no folder of environments {root.parent}", hint="Make it, or set environmentpath.")
         return VersionArchive(root)
@@ -126,37 +136,76 @@ class Deployments:
             PuppetError: It cannot be fetched, or another deployment is running.
         """
         archive, ref = self.archive(environment), check_ref(options.ref or environment)
-        git = Git(self.settings.deploy_timeout, self.settings.deploy_path)
-        repository = Repository.at(options.repository or self.settings.deploy_repository, git)
-        with _plain_umask(), archive.locked():
+        repository = self.repository(options.repository)
+        with plain_umask(), archive.locked(self.patience(is_pushed=options.is_pushed)):
             commit = repository.commit_of(ref)
+            history = self.history(environment)
             if options.is_pushed:
-                check_branch(archive.root, ref)
-                archive.check_rollback(commit)
+                check_branch(environment, history.record, ref)
+                history.check_rollback(commit)
             self.say(f"{ref} of {repository.name} is {commit}")
             findings: list[Finding] = []
-            kept = archive.record(commit)
-            if kept and not kept.get("modules"):
-                version = commit  # without a Puppetfile the commit is all of the version
-            else:
+            version = self.stored_version(archive, commit, options)
+            if not version:
                 with archive.staging() as staging:
-                    repository.export(commit, staging)
-                    self.say(f"Fetched the files of {commit}")
-                    version, findings = self._complete(archive, staging, commit, ref, repository, options)
-            before = archive.switch(version, is_new=True, adopt=options.adopt)
-            removed = archive.expire(keep=self.settings.deploy_keep, for_seconds=self.settings.deploy_keep_time)
-        return DeploymentResult(environment, version, before, commit, ref, removed, findings)
+                    version, findings = self._make(archive, staging, commit, ref, repository, options)
+            switched = self.switch(archive, version, history, is_new=True, adopt=options.adopt)
+            removed = archive.expire(keep=self.settings.deploy_keep, for_seconds=self.settings.deploy_keep_time, spare=switched.spare)
+        return DeploymentResult(environment, version, switched.before, commit, ref, removed, [*findings, *switched.findings])
 
-    def _complete(
-        self, archive: VersionArchive, staging: Path, commit: str, ref: str, repository: Repository, options: DeploymentOptions
-    ) -> tuple[str, list[Finding]]:
-        """Make a version from the files of a commit; return its name and the findings of the checks."""
-        environment = archive.root.name
+    def repository(self, address: str, *, most: float = math.inf) -> Repository:
+        """Return the control repository, '' for that of the settings; it has `most` seconds to answer. Raise ConfigError, Unsupported."""
+        git = Git(min(self.settings.deploy_timeout, most), self.settings.deploy_path)
+        return Repository.at(address or self.settings.deploy_repository, git)
+
+    def patience(self, *, is_pushed: bool = False) -> float:
+        """Return the seconds to wait for the end of another deployment of the environment."""
+        return 0
+
+    def history(self, environment: str) -> VersionHistory:
+        """Return the versions of an environment; raise PuppetError when their history cannot be read."""
+        return self.archive(environment).history()
+
+    def stored_version(self, archive: VersionArchive, commit: str, options: DeploymentOptions) -> str:
+        """Return the stored version that a commit would become; '' when that is not known before its modules are installed."""
+        kept = archive.record(commit)
+        return commit if kept and not kept.get("modules") else ""  # without a Puppetfile the commit is all of the version
+
+    def switch(self, archive: VersionArchive, version: str, history: VersionHistory, *, is_new: bool, adopt: bool) -> Switched:
+        """Have a version become current; see `VersionArchive.switch`. The caller holds the lock."""
+        return Switched(archive.switch(version, is_new=is_new, adopt=adopt))
+
+    def fill(self, archive: VersionArchive, staging: Path, commit: str, repository: Repository) -> str:
+        """Write the files of a commit and the modules of its Puppetfile; return the modules' installer, '' when there are none."""
+        repository.export(commit, staging)
+        self.say(f"Fetched the files of {commit}")
         (staging / DEPLOYMENT).unlink(missing_ok=True)  # a commit may hold one, from whoever
         programs = Programs(self.settings.deploy_timeout, self.settings.deploy_path)
         modules = install_modules(staging, programs, self.bring_modules, cache=archive.folder / "g10k")
         if modules:
             self.say(f"{modules} has installed the modules of the Puppetfile")
+        return modules
+
+    def add_version(self, archive: VersionArchive, staging: Path, version: str, described: Mapping[str, str]) -> None:
+        """Make complete files a version, with its record: `commit`, `ref`, `repository` and `modules` are from its description."""
+        names = ("commit", "ref", "repository", "modules")
+        record = {
+            "format": FORMAT,
+            "environment": archive.root.name,
+            "signature": version,
+            **{name: described[name] for name in names},
+            "deployed_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        write_atomic(staging / DEPLOYMENT, plainjson.dumps_pretty(record))
+        flush(staging)
+        archive.add(staging, version)
+
+    def _make(
+        self, archive: VersionArchive, staging: Path, commit: str, ref: str, repository: Repository, options: DeploymentOptions
+    ) -> tuple[str, list[Finding]]:
+        """Make a version from the files of a commit; return its name and the findings of the checks."""
+        environment = archive.root.name
+        modules = self.fill(archive, staging, commit, repository)
         # The modules of one commit may differ from day to day.
         version = f"{commit}-{digest_of(staging)[:16]}" if modules else commit
         findings: list[Finding] = []
@@ -165,21 +214,9 @@ class Deployments:
             findings = self._findings(environment, staging, archive)
         if any(finding.severity == "error" for finding in findings):
             raise ChecksFailed(environment, ref, findings)
-        if archive.record(version):
-            return version, findings
-        record = {
-            "format": FORMAT,
-            "environment": environment,
-            "signature": version,
-            "commit": commit,
-            "ref": ref,
-            "repository": repository.name,
-            "modules": modules,
-            "deployed_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
-        write_atomic(staging / DEPLOYMENT, plainjson.dumps_pretty(record))
-        flush(staging)
-        archive.add(staging, version)
+        if not archive.record(version):
+            described = {"commit": commit, "ref": ref, "repository": repository.name, "modules": modules}
+            self.add_version(archive, staging, version, described)
         return version, findings
 
     def _findings(self, environment: str, staging: Path, archive: VersionArchive) -> list[Finding]:
@@ -201,19 +238,24 @@ class Deployments:
     def roll_back(self, environment: str, version: str = "") -> DeploymentResult:
         """Switch an environment to a stored version: the one before the current one, or a named one. Blocks; raises PuppetError."""
         archive = self.archive(environment)
-        with _plain_umask(), archive.locked():
-            target = archive.require(version) if version else archive.before_current()
-            before = archive.switch(target, is_new=False)
-            record = archive.record(target)
-        return DeploymentResult(environment, target, before, record.get("commit"), record.get("ref"))
+        with plain_umask(), archive.locked(self.patience()):
+            history = self.history(environment)
+            target = history.require(version) if version else history.before_current()
+            record = next(each.record for each in history.versions if each.code_id == target)
+            switched = self.switch(archive, target, history, is_new=False, adopt=False)
+        return DeploymentResult(environment, target, switched.before, record.get("commit"), record.get("ref"), [], switched.findings)
 
     def remove(self, environment: str) -> None:
         """Remove an environment that was deployed, with all its versions. Blocks; raises PuppetError."""
-        archive = self.archive(environment)
-        if not archive.versions():
+        archive, history = self.archive(environment), self.history(environment)
+        if not history.versions:
             raise NotFound(f"puppet deploy has made no version of {environment}", hint="See puppet deploy --list.")
-        with archive.locked():
-            archive.remove()
+        with archive.locked(self.patience()):
+            self.remove_versions(archive)
+
+    def remove_versions(self, archive: VersionArchive) -> None:
+        """Remove an environment and its versions; the caller holds the lock."""
+        archive.remove()
 
     def prune(self, names: Sequence[str], address: str = "") -> list[str]:
         """
@@ -237,14 +279,12 @@ class Deployments:
 
     def refs(self, address: str = "", *, most: float = math.inf) -> tuple[str, set[str]]:
         """Return the name of the repository, and its branches and tags; it has `most` seconds to answer. Blocks; raises PuppetError."""
-        git = Git(min(self.settings.deploy_timeout, most), self.settings.deploy_path)
-        repository = Repository.at(address or self.settings.deploy_repository, git)
+        repository = self.repository(address, most=most)
         return repository.name, repository.refs()
 
     def current_record(self, environment: str) -> dict[str, Any]:
         """Return the stored record of an environment's current version; an empty one when there is none."""
-        archive = self.archive(environment)
-        return archive.record(archive.current() or "")
+        return self.history(environment).record
 
     def is_gone(self, environment: str, refs: tuple[str, set[str]]) -> bool:
         """Return whether an environment was deployed from a branch or tag that the repository no longer has."""
@@ -253,12 +293,20 @@ class Deployments:
         return isinstance(ref, str) and record.get("repository") == refs[0] and not is_commit(ref) and ref not in refs[1]
 
     def environments(self) -> list[str]:
-        """Return the names of the environments that have versions."""
+        """Return the names of the environments that were deployed."""
+        return self.environments_here()
+
+    def masters(self) -> Mapping[str, str]:
+        """Return the masters that share the environments and live, with the problem that takes one out, or ''; none without such."""
+        return {}
+
+    def environments_here(self) -> list[str]:
+        """Return the names of the environments that have versions on this machine."""
         names = Environments(environment_settings(self.settings)).names()
         return [name for name in names if self.archive(name).versions()]
 
 
-class _plain_umask:
+class plain_umask:
     """Set a umask with which a master of another account can read new files."""
 
     def __enter__(self) -> None:

@@ -8,6 +8,7 @@ import os
 import stat
 from pathlib import Path
 
+from environments.revisions import DEPLOYMENT
 from shared.errors import PuppetError
 from shared.names import quoted_for_log
 
@@ -16,11 +17,13 @@ _CHUNK = 1 << 20
 
 
 def digest_of(root: Path) -> str:
-    """Return a SHA-256 of the names, kinds, modes and contents of all below `root` but Git's own folders. Blocks."""
+    """Return a SHA-256 of the names, kinds, modes and contents of all below `root`, but for Git's folders and our record. Blocks."""
     digest, entries = hashlib.sha256(), 0
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if name != ".git")
         for name in sorted([*names, *folders]):
+            if name == DEPLOYMENT and folder == str(root):
+                continue  # it has the time in it
             entries += 1
             if entries > MAX_ENTRIES:
                 raise PuppetError(f"{root} has more than {MAX_ENTRIES} files and folders")

@@ -15,13 +15,13 @@ import logging
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from environments.versions import check_branch
+from environments.versions import check_branch, deployment_record
 from httpd.connections.connection import HttpRequest
 from httpd.messages import bodies
 from httpd.messages.responses import Response
@@ -135,7 +135,7 @@ class DeployHook:
     secret: Path
     environments: Sequence[str]
     roots: Sequence[Path]
-    add: Callable[[str, str], None]
+    add: Callable[[str, str], Awaitable[None]]
     limit: int
     _reading: int = field(default=0, init=False)
 
@@ -161,8 +161,8 @@ class DeployHook:
             raise Denied(f"The environment {environment} is not deployed by the web hook", hint="The setting is deploy_hook_environments.")
         if not push.is_removed:
             for root in self.roots:
-                await asyncio.to_thread(check_branch, root / environment, push.branch)
-        self.add(environment, "" if push.is_removed else push.branch)
+                check_branch(environment, await asyncio.to_thread(deployment_record, root / environment), push.branch)
+        await self.add(environment, "" if push.is_removed else push.branch)
         return _json(202, {"state": "queued", "environment": environment, "ref": push.branch})
 
     async def _body(self, request: HttpRequest) -> bytes:

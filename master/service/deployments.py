@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from shared.data import plainjson
 from shared.errors import BadData, Conflict, PuppetError, Unavailable
@@ -39,7 +40,7 @@ class DeploymentQueue:
     _waiting: dict[tuple[str, bool], str] = field(default_factory=dict, init=False)  # by environment, and whether it may be removed
     _added: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    def add(self, environment: str, ref: str) -> None:
+    async def add(self, environment: str, ref: str) -> None:
         """
         Queue the deployment of a branch to an environment, or with '' the environment's removal if its branch was removed.
 
@@ -80,23 +81,32 @@ def deploy_by_program(settings: MasterSettings, command: Sequence[str] = COMMAND
     Return the function that starts `puppet deploy` for a master of these settings. The program reads those of deployments in puppet.conf
     itself.
     """
-    flags = {"confdir": settings.confdir, "codedir": settings.codedir, "vardir": settings.vardir, "user": settings.user}
-    paths = {"environmentpath": settings.environmentpath, "basemodulepath": settings.basemodulepath}
-    words = [f"--{name}={value}" for name, value in flags.items()]
-    words += [f"--{name}={':'.join(map(str, value))}" for name, value in paths.items()]
-    environ = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": str(Path("/"))}
-    timeout = settings.deploy_timeout * PROGRAMS
 
     async def deploy(environment: str, ref: str) -> str:
-        argv = [*command, environment, *([f"--ref={ref}", "--pushed"] if ref else ["--prune"]), "--json", *words]
         action = f"deploy {ref} to {environment}" if ref else f"remove {environment}"
-        code, output, text = await run_output(argv, timeout=timeout, most=MAX_ANSWER, environ=environ, what=action)
-        if code != 0:
-            raise PuppetError(text.removeprefix("Error: ") or f"puppet deploy ended with {code}")
+        words = [environment, *([f"--ref={ref}", "--pushed"] if ref else ["--prune"])]
+        result = await run_deploy(settings, words, action, command)
         try:
-            result = plainjson.loads(output)
             return str(result["version"]) if ref else "removed" if environment in result["removed"] else "as it was"
-        except (BadData, KeyError, TypeError) as err:
+        except (KeyError, TypeError) as err:
             raise PuppetError(f"puppet deploy printed something else than its result: {err}") from err
 
     return deploy
+
+
+async def run_deploy(settings: MasterSettings, words: Sequence[str], action: str, command: Sequence[str] = COMMAND) -> Any:
+    """Run `puppet deploy` with these words for a master of these settings; return what it prints as JSON. PuppetError when it fails."""
+    flags = {"confdir": settings.confdir, "codedir": settings.codedir, "vardir": settings.vardir, "user": settings.user}
+    paths = {"environmentpath": settings.environmentpath, "basemodulepath": settings.basemodulepath}
+    options = [f"--{name}={value}" for name, value in flags.items()]
+    options += [f"--{name}={':'.join(map(str, value))}" for name, value in paths.items()]
+    environ = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": str(Path("/"))}
+    timeout = settings.deploy_timeout * PROGRAMS
+    argv = [*command, *words, "--json", *options]
+    code, output, text = await run_output(argv, timeout=timeout, most=MAX_ANSWER, environ=environ, what=action)
+    if code != 0:
+        raise PuppetError(text.removeprefix("Error: ") or f"puppet deploy ended with {code}")
+    try:
+        return plainjson.loads(output)
+    except BadData as err:
+        raise PuppetError(f"puppet deploy printed something else than its result: {err}") from err

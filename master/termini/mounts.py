@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from environments.runs import RunVersions
+from environments.runs import Runs
 from shared.errors import ConfigError, Location
 from shared.file_serving.trees import FileTree
 from shared.filesystem.files import parts_of
@@ -134,7 +134,7 @@ class FileServer:
     clock: Callable[[], float] = time.monotonic
     root: Callable[[str], Path | None] = lambda environment: None
     generation: Callable[[], int] = lambda: 0
-    runs: RunVersions | None = None
+    runs: Runs | None = None
     _mounts: dict[str, Mount] = field(default_factory=dict)
     _seen: tuple[float, bytes | None, int] = (float("-inf"), None, 0)
 

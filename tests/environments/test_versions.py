@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from environments.directories import EnvironmentSettings
-from environments.runs import RunVersions
+from environments.runs import RunVersions, current_versions
 from environments.versions import code_id_of_version, find_version, version_behind
 from language.codegen.codecache import CodeCache
 from language.log import LogEntry
@@ -184,7 +184,7 @@ class Runs:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.now = 0.0
-        self.versions = RunVersions(self.root_of, lifetime=100, clock=lambda: self.now)
+        self.versions = RunVersions(current_versions(self.root_of), lifetime=100, clock=lambda: self.now)
 
     def root_of(self, name: str) -> str:
         if name == "none":

@@ -50,6 +50,7 @@ class Master:
             server_facts={"servername": "m"},
             environments=lambda name: name in ("production", "test"),
             code_id=self.code_id,
+            version_for=lambda client, environment: "",
             now=lambda: NOW,
         )
 

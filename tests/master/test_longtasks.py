@@ -18,6 +18,9 @@ import pytest
 from ca.tasks import CHANGE_CA, DECIDE_AGAIN
 from httpd.tasks import ACCEPT, COUNT_TURNS, HANDSHAKE
 from master.observability.longtasks import (
+    FOLLOW_CODE,
+    HEAR_OTHER_MASTERS,
+    LOOK_AT_CODE,
     MASTER_TASKS,
     NOTIFY_SYSTEMD,
     REFRESH_CRL,
@@ -33,6 +36,7 @@ from shared.process.systemd import Notifier
 from shared.settings import MasterSettings, load
 from tests.support.waiting import until
 
+SHARED = (HEAR_OTHER_MASTERS, LOOK_AT_CODE, FOLLOW_CODE)  # of masters that share their state
 SHORT = {HANDSHAKE, CHANGE_CA, RETIRE_WORKER}  # many at a time, each for a moment: `spawn`
 
 
@@ -92,7 +96,7 @@ async def test_R_41_each_long_task_that_dies_is_logged_counted_and_starts_again(
     tmp_path: Path, manager: Manager, caplog: pytest.LogCaptureFixture, state_url: str
 ) -> None:
     long = {task.name: task for task in MASTER_TASKS if task.name not in SHORT}
-    here = set(long) - {REFRESH_CRL, RUN_STORE}
+    here = set(long) - {REFRESH_CRL, RUN_STORE, *SHARED}
     secret = tmp_path / "secret"
     secret.write_text("of the web hook, which has a task")
     secret.chmod(0o600)
@@ -127,6 +131,17 @@ async def test_R_41_the_same_on_a_master_that_is_no_ca_and_has_a_store(tmp_path:
         await until(lambda: supervisor.starts == {**supervisor.starts, REFRESH_CRL: 2, RUN_STORE: 2})
     for name in (REFRESH_CRL, RUN_STORE):
         assert supervisor.failures[name] == 1
+        assert f"The task '{name}' failed" in caplog.text
+
+
+@pytest.mark.slow
+async def test_R_41_the_same_on_a_master_that_shares_its_state(
+    tmp_path: Path, empty_postgresql_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    supervisor = Saboteur(dict.fromkeys(SHARED, 1))
+    async with running(settings_below(tmp_path, state=empty_postgresql_url), supervisor):
+        await until(lambda: supervisor.starts == {**supervisor.starts, **dict.fromkeys(SHARED, 2)})
+    for name in SHARED:
         assert f"The task '{name}' failed" in caplog.text
 
 

@@ -137,17 +137,17 @@ async def test_one_deployment_runs_at_a_time_and_the_last_ref_of_an_environment_
     work = asyncio.create_task(queue.work())
     try:
         async with asyncio.timeout(60):
-            queue.add("a", "one")
+            await queue.add("a", "one")
             await deployer.started.wait()
             for environment, ref in (("a", "two"), ("b", "broken"), ("a", "two")):
-                queue.add(environment, ref)
+                await queue.add(environment, ref)
             with pytest.raises(Unavailable):
-                queue.add("c", "x")
+                await queue.add("c", "x")
             with pytest.raises(Conflict, match="The branch two is about to be deployed to the environment a: three is not"):
-                queue.add("a", "three")
+                await queue.add("a", "three")
             deployer.gate.set()
             await deployer.wait_for(3)
-            queue.add("c", "x")
+            await queue.add("c", "x")
             await deployer.wait_for(4)
     finally:
         work.cancel()

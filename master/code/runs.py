@@ -1,0 +1,182 @@
+"""
+The version of each agent's run as a row: whichever master a request of the run reaches, it answers with that version.
+
+A listing and a catalog cost one statement each, which reads and writes the row at once: another master may have written it since, so
+nothing that this one remembers says whether the request begins a new run. A file only asks for the version. This master may remember
+the answer if it was the version that new runs got: as long as the environment is not switched, a later run gets the same one. Whether it
+was switched is certain (see `CodeKnowledge`) from the number of the deployment, which is another one even if an older version returns. What
+a run began with before a switch is not remembered, for its client may begin the next run anywhere.
+
+While the database is away nothing is switched. If the last switch is longer ago than a run takes, all runs have the current version, and
+this master goes on with it. Sooner after a switch only the rows know which run has which version: agents are asked to come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Select, Subquery, Text, and_, any_, case, false, func, literal, or_, select, true
+from sqlalchemy.dialects.postgresql import array, insert
+
+from environments.runs import MAX_RUNS, Runs, VersionForRun
+from shared.errors import Unavailable
+from shared.state.database import StateAway, StateDatabase
+from shared.state.tables import environments, runs
+
+from .knowledge import CodeKnowledge
+from .rows import Current
+
+NewRun = Callable[[str, str], Select[Any, Any]]
+"""
+Decides which version a client's new run gets in an environment, as a query for the columns `version` and `deployment`, one row at most.
+`deployment` is a number that changes with each answer's change; masters are waited for (`rows.settle`) before it does.
+"""
+
+
+def current_version(client: str, environment: str) -> Select[Any, Any]:
+    """Have each new run get the environment's current version."""
+    return select(environments.c.version, environments.c.deployment).where(environments.c.environment == environment)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The version of a run, and what a new run would get."""
+
+    version: str
+    new: Current
+
+
+@dataclass(eq=False, repr=False)
+class RunRows:
+    """
+    The versions of the runs under way. Its methods may be called by several threads at once; they block.
+
+    Args:
+        alone: Knows the runs in environments that masters do not share.
+        lifetime: Seconds after which a run counts as ended, the same on all masters.
+        new_run: Decides on the version of a new run.
+    """
+
+    database: StateDatabase
+    code: CodeKnowledge
+    alone: Runs
+    lifetime: float
+    new_run: NewRun = current_version
+    _remembered: dict[tuple[str, str], Current] = field(default_factory=dict, init=False)
+
+    def for_listing(self, client: str, environment: str, what: str) -> str:
+        """See Runs."""
+        version = self._asked(client, environment, lambda connection: self._listing(connection, client, environment, what))
+        return self.alone.for_listing(client, environment, what) if version is None else version
+
+    def for_catalog(self, client: str, environment: str) -> str:
+        """See Runs."""
+        version = self._asked(client, environment, lambda connection: self._catalog(connection, client, environment))
+        return self.alone.for_catalog(client, environment) if version is None else version
+
+    def for_file(self, client: str, environment: str) -> str:
+        """See Runs."""
+        # Certainty first: a switch that is learned of afterwards has another number.
+        current = self.code.current(environment) if self.code.is_certain(environment) else None
+        if current is not None and self._remembered.get((client, environment)) == current:
+            return self._folder(environment, str(current.version))
+        version = self._asked(client, environment, lambda connection: self._file(connection, client, environment))
+        return self.alone.for_file(client, environment) if version is None else version
+
+    @property
+    def version_for(self) -> VersionForRun:
+        """See Runs."""
+        return self._for_new_run
+
+    def _for_new_run(self, client: str, environment: str) -> str:
+        def ask(connection: Connection) -> _Answer | None:
+            row = connection.execute(self.new_run(client, environment)).one_or_none()
+            return _Answer("", Current(row[0], row[1])) if row is not None and row[0] is not None else None
+
+        version = self._asked(client, environment, ask)
+        return self.alone.version_for(client, environment) if version is None else version
+
+    def _asked(self, client: str, environment: str, work: Callable[[Connection], _Answer | None]) -> str | None:
+        """
+        Return the folder of the version that the database answers; None when masters do not share the environment.
+
+        StateAway is raised when only the database knows the version, and is away.
+        """
+        current = self.code.current(environment)
+        if current is None:
+            return None
+        if not self.code.is_lost:
+            try:
+                answer = self.database.transact(work)
+            except StateAway:
+                self.code.lose()
+            else:
+                return self._told(client, environment, answer) if answer is not None else None
+        if self.code.may_have_two(environment):
+            raise StateAway(f"which version of {environment} a run has is known there only, so soon after a deployment")
+        return self._folder(environment, str(current.version))
+
+    def _told(self, client: str, environment: str, answer: _Answer) -> str:
+        """Return the folder of an answer's version; remember that the client's run has the version of new runs, if it has."""
+        if answer.version == answer.new.version:
+            if len(self._remembered) >= MAX_RUNS:
+                self._remembered.clear()
+            self._remembered[client, environment] = answer.new
+        return self._folder(environment, answer.version or str(answer.new.version))
+
+    def _folder(self, environment: str, version: str) -> str:
+        folder = self.code.folder(environment, version)
+        if not Path(folder).is_dir():
+            # Another version would be wrong, and another master has this one.
+            raise Unavailable(f"This master does not have the version {version} of the environment {environment} yet", retry_after=10)
+        return folder
+
+    def _listing(self, connection: Connection, client: str, environment: str, what: str) -> _Answer | None:
+        begins = or_(runs.c.has_catalog, literal(what, Text) == any_(runs.c.listed))
+        listed = {True: array([literal(what, Text)]), False: func.array_append(runs.c.listed, literal(what, Text))}
+        return self._write(connection, client, environment, begins, listed, has_catalog=False)
+
+    def _catalog(self, connection: Connection, client: str, environment: str) -> _Answer | None:
+        listed = {True: array([], type_=Text), False: runs.c.listed}
+        return self._write(connection, client, environment, runs.c.has_catalog, listed, has_catalog=True)
+
+    def _write(
+        self, connection: Connection, client: str, environment: str, begins: Any, listed: dict[bool, Any], *, has_catalog: bool
+    ) -> _Answer | None:
+        """Have a request counted to the client's run, or begin a new one, if it has none or `begins` holds for that one."""
+        new = self.new_run(client, environment).subquery()
+        is_new = or_(begins, runs.c.began < func.now() - timedelta(seconds=self.lifetime))
+        first = select(
+            literal(client), literal(environment), new.c.version, func.now(), listed[True], true() if has_catalog else false()
+        ).where(new.c.version.is_not(None))
+        statement = insert(runs).from_select(["certname", "environment", "version", "began", "listed", "has_catalog"], first)
+        changed = statement.on_conflict_do_update(
+            index_elements=[runs.c.certname, runs.c.environment],
+            set_={
+                "version": case((is_new, statement.excluded.version), else_=runs.c.version),
+                "began": case((is_new, statement.excluded.began), else_=runs.c.began),
+                "listed": case((is_new, statement.excluded.listed), else_=listed[False]),
+                "has_catalog": statement.excluded.has_catalog,
+            },
+        ).returning(runs.c.version, *_of_new(new))
+        row = connection.execute(changed).one_or_none()
+        return None if row is None else _Answer(row[0], Current(row[1], row[2]))
+
+    def _file(self, connection: Connection, client: str, environment: str) -> _Answer | None:
+        new = self.new_run(client, environment).subquery()
+        is_under_way = and_(
+            runs.c.certname == client,
+            runs.c.environment == environment,
+            runs.c.began > func.now() - timedelta(seconds=self.lifetime),
+        )
+        query = select(new.c.version, new.c.deployment, runs.c.version)
+        row = connection.execute(query.select_from(new.outerjoin(runs, is_under_way)).where(new.c.version.is_not(None))).one_or_none()
+        return None if row is None else _Answer(row[2] or row[0], Current(row[0], row[1]))
+
+
+def _of_new(new: Subquery) -> tuple[Any, Any]:
+    return select(new.c.version).scalar_subquery(), select(new.c.deployment).scalar_subquery()

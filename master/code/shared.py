@@ -1,0 +1,45 @@
+"""The code of a master that shares its state with others, put together from its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from environments.directories import Environments
+from environments.runs import RunVersions, current_versions
+from shared.settings import MasterSettings
+from shared.state.masters import SharedState
+
+from .follower import CodeFollower, Follow, FollowerOptions
+from .knowledge import CodeKnowledge
+from .pushes import SharedPushes
+from .rows import TOPIC
+from .runs import RunRows
+
+
+@dataclass(frozen=True, slots=True)
+class SharedCode:
+    """What a master knows of the code that it shares with others."""
+
+    state: SharedState
+    runs: RunRows
+    follower: CodeFollower
+
+    @classmethod
+    def of(
+        cls, settings: MasterSettings, environments: Environments, state: SharedState, follow: Follow, on_problem: Callable[[str], None]
+    ) -> SharedCode:
+        """Return the code of a master; nothing is looked at yet. For the callbacks see `CodeFollower`."""
+        code = CodeKnowledge(environments.settings.environmentpath)
+        alone = RunVersions(current_versions(environments.root_of), settings.deploy_keep_time)
+        runs = RunRows(state.database, code, alone, settings.deploy_keep_time)
+        options = FollowerOptions(settings.certname, settings.deploy_timeout, settings.deploy_keep, settings.deploy_keep_time)
+        follower = CodeFollower(state.database, code, options, follow, on_problem)
+        state.notices.on(TOPIC, follower.hear)
+        return cls(state, runs, follower)
+
+    def pushes(self, settings: MasterSettings, deploy: Callable[[str, str], Awaitable[str]]) -> SharedPushes:
+        """Return the queue of the web hook."""
+        pushes = SharedPushes(self.state.database, deploy, settings.deploy_hook_queue, settings.certname)
+        self.state.notices.on(TOPIC, pushes.hear)
+        return pushes

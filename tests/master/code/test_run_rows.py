@@ -1,0 +1,267 @@
+"""The version of a run is the same at each master that a request of it reaches, whenever the environment is switched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, event
+
+from environments.runs import RunVersions, current_versions
+from master.code import rows
+from master.code.knowledge import LONGEST_RUN, CodeKnowledge
+from master.code.runs import RunRows
+from shared.database.postgresql import DatabaseLimits
+from shared.errors import NotFound, Unavailable
+from shared.state.database import StateAway, StateDatabase
+from tests.support.postgresql import PostgresqlServer
+
+LIFETIME = 1000.0
+
+
+class Master:
+    """What one master knows of runs; its clock stands still unless the test moves it."""
+
+    def __init__(self, name: str, root: Path, address: str) -> None:
+        self.name = name
+        self.now = 0.0
+        self.database = StateDatabase.open(address, DatabaseLimits(connect_timeout=1))
+        self.folder = root / name
+        for version in "123":
+            (self.folder / ".versions" / "production" / version).mkdir(parents=True)
+        self.code = CodeKnowledge((str(self.folder),), clock=self.clock)
+        alone = RunVersions(current_versions(self.root_of), LIFETIME)
+        self.runs = RunRows(self.database, self.code, alone, LIFETIME)
+        self.statements = 0
+
+    def clock(self) -> float:
+        return self.now
+
+    def root_of(self, name: str) -> str:
+        if not (self.folder / name).exists():
+            raise NotFound(name)
+        return str(self.folder / name)
+
+    def look(self) -> None:
+        """Do what a master does every few seconds."""
+        self.database.transact(lambda connection: rows.appear(connection, self.name, ""))
+        self.code.learn(self.database.transact(lambda connection: rows.read_snapshot(connection, LIFETIME)), self.now)
+
+    def answer(self, deployment: int) -> None:
+        self.look()
+        self.database.transact(lambda connection: rows.answer(connection, deployment, self.name, ""))
+
+    def ask(self, what: str, client: str = "a", environment: str = "production") -> str:
+        """Return the version in which a request is answered, and count the statements that this takes."""
+        engine = self.database._engine
+
+        def count(*args: object) -> None:
+            self.statements += 1
+
+        event.listen(engine, "before_cursor_execute", count)
+        try:
+            folder = {
+                "catalog": lambda: self.runs.for_catalog(client, environment),
+                "file": lambda: self.runs.for_file(client, environment),
+            }.get(what, lambda: self.runs.for_listing(client, environment, what))()
+        finally:
+            event.remove(engine, "before_cursor_execute", count)
+        assert not folder or folder == str(self.folder / ".versions" / "production" / Path(folder).name)
+        return Path(folder).name
+
+
+class Site:
+    """Two masters of one database."""
+
+    def __init__(self, root: Path, address: str) -> None:
+        self.masters = [Master(name, root, address) for name in ("one", "two")]
+
+    def begin(self, version: str) -> int:
+        described = rows.Version("production", version, version * 40, "production", "control", "", "")
+        database = self.masters[0].database
+        database.transact(lambda connection: rows.add_version(connection, described))
+        return database.transact(lambda connection: rows.begin(connection, "production", version, "test"))
+
+    def end(self, deployment: int) -> rows.Settlement | None:
+        return self.masters[0].database.transact(
+            lambda connection: rows.settle(connection, deployment, timeout=600, keep=5, keep_time=LIFETIME)
+        )
+
+    def switch(self, version: str, *, is_known: bool = True) -> None:
+        """Switch the environment, which masters learn at once, or only when they look the next time."""
+        deployment = self.begin(version)
+        for master in self.masters:
+            master.answer(deployment)
+        assert self.end(deployment) == rows.Settlement("", {})
+        for master in self.masters if is_known else ():
+            master.look()
+
+
+@pytest.fixture
+def site(tmp_path: Path, state_url: str) -> Iterator[Site]:
+    site = Site(tmp_path.resolve(), state_url)
+    try:
+        for master in site.masters:
+            master.look()
+        yield site
+    finally:
+        for master in site.masters:
+            master.database._engine.dispose()
+
+
+RUNS = [
+    ("probe pluginfacts plugins | file catalog file", "1 1 1 1 1 1"),
+    ("plugins catalog | file catalog file", "1 1 1 2 2"),
+    ("plugins catalog | pluginfacts catalog", "1 1 2 2"),
+    ("plugins | plugins catalog", "1 2 2"),
+    ("probe plugins | probe plugins", "1 1 2 2"),
+    ("file | file", "1 2"),
+    ("file file file | file | file plugins file", "1 1 1 2 3 3 3"),
+    ("catalog | file | file catalog", "1 1 1 3"),
+]
+
+
+@pytest.mark.parametrize(("steps", "versions"), RUNS)
+@pytest.mark.parametrize("is_known", [True, False], ids=["switches are known", "switches are not known yet"])
+def test_requests_of_a_run_get_its_version_at_whichever_master(site: Site, steps: str, versions: str, is_known: bool) -> None:
+    site.switch("1")
+    number, answers, places = 1, [], 0
+    for step in steps.split():
+        if step == "|":
+            number += 1
+            site.switch(str(number), is_known=is_known)
+        else:
+            answers.append(site.masters[places % 2].ask(step))
+            places += 1
+    assert answers == versions.split()
+
+
+def test_a_request_takes_one_statement_and_a_file_of_the_current_version_none(site: Site) -> None:
+    site.switch("1")
+    one, two = site.masters
+    for what in ("probe", "pluginfacts", "plugins", "catalog"):
+        one.ask(what)
+    assert one.statements == 4
+    for _ in range(5):
+        assert (one.ask("file"), two.ask("file")) == ("1", "1")
+    assert (one.statements, two.statements) == (4, 1)
+    site.switch("2")
+    assert (one.ask("file"), one.ask("file"), one.statements) == ("1", "1", 6)  # a run from before the switch is asked for each time
+
+
+def test_a_master_relies_on_its_memory_only_as_long_as_nobody_can_have_switched(site: Site) -> None:
+    site.switch("1")
+    one, two = site.masters
+    one.ask("catalog")
+    one.ask("file")
+    assert one.statements == 1
+    deployment = site.begin("2")
+    one.look()  # it sees the pending deployment, so the switch may come at any time
+    one.ask("file")
+    assert one.statements == 2
+    for master in site.masters:
+        master.answer(deployment)
+    site.end(deployment)
+    assert two.ask("plugins") == "2"
+    assert one.ask("file") == "2"  # although it has not seen the switch
+
+    one.look()
+    one.ask("file")
+    before = one.statements
+    one.now += rows.TRUST + 1  # without a sign of life, others may have counted it as dead
+    one.ask("file")
+    assert one.statements == before + 1
+    assert rows.TRUST + rows.BEAT <= rows.DEAD
+
+
+def test_an_older_version_that_returns_is_not_taken_for_what_was_remembered_of_it(site: Site) -> None:
+    site.switch("1")
+    one, two = site.masters
+    one.ask("catalog")
+    site.switch("2")
+    assert two.ask("plugins") == "2"
+    site.switch("1")
+    assert one.ask("file") == "2"
+
+
+def test_new_runs_get_what_the_row_says_at_once(site: Site) -> None:
+    site.switch("1")
+    one, two = site.masters
+    site.switch("2", is_known=False)
+    assert (one.ask("catalog", "x"), two.ask("plugins", "y"), two.ask("file", "z")) == ("2", "2", "2")
+
+
+def test_a_version_that_this_master_does_not_have_is_asked_for_elsewhere(site: Site) -> None:
+    site.switch("1")
+    one, two = site.masters
+    two.ask("plugins")
+    (one.folder / ".versions" / "production" / "1").rmdir()
+    with pytest.raises(Unavailable, match="does not have the version 1"):
+        one.ask("catalog")
+    assert two.ask("catalog") == "1"
+
+
+def test_environments_that_are_not_shared_are_what_their_links_say(site: Site) -> None:
+    one = site.masters[0]
+    (one.folder / "production").symlink_to(".versions/production/3")
+    assert (one.ask("plugins"), one.ask("catalog", environment="none"), one.statements) == ("3", "", 0)
+
+
+def test_runs_go_on_while_the_database_is_away_unless_they_may_be_of_two_versions(site: Site, postgresql: PostgresqlServer) -> None:
+    site.switch("1")
+    one, two = site.masters
+    site.switch("2")
+    deployment = site.begin("3")
+    two.look()
+    one.ask("plugins")
+    postgresql.stop()
+    try:
+        for master in site.masters:
+            with pytest.raises(StateAway, match="so soon after a deployment") as away:
+                master.ask("catalog")
+            assert away.value.status == 503
+            assert master.code.is_lost  # the next request need not wait
+        one.now += LONGEST_RUN + 1
+        assert [one.ask(what) for what in ("plugins", "catalog", "file")] == ["2", "2", "2"]
+        two.now += LONGEST_RUN + 1
+        assert two.ask("catalog") == "2"  # although the pending switch may have come before the database went away
+    finally:
+        postgresql.start()
+    assert site.end(deployment) is None
+    for master in site.masters:
+        master.answer(deployment)
+    site.end(deployment)
+    assert (one.ask("catalog", "x"), two.ask("catalog", "y")) == ("3", "3")
+
+
+def test_each_client_can_get_a_version_of_its_own(site: Site) -> None:
+    """The rule for new runs is one query, which may know more than the environment's current version."""
+    from sqlalchemy import BigInteger, Text, literal, select
+
+    site.switch("1")
+    one, two = site.masters
+    for master in site.masters:
+        master.runs.new_run = lambda client, environment: select(
+            literal("3" if client == "canary" else "1", Text).label("version"), literal(7, BigInteger).label("deployment")
+        )
+    assert (one.ask("plugins", "canary"), two.ask("catalog", "canary"), two.ask("file", "canary")) == ("3", "3", "3")
+    assert (one.ask("plugins", "other"), two.ask("catalog", "other")) == ("1", "1")
+
+
+def test_ended_runs_are_forgotten_at_the_next_switch(site: Site) -> None:
+    from sqlalchemy import func, select, update
+
+    from shared.state.tables import runs
+
+    site.switch("1")
+    one = site.masters[0]
+    one.ask("catalog", "gone")
+
+    def age(connection: Connection) -> None:
+        connection.execute(update(runs).values(began=func.now() - func.make_interval(0, 0, 0, 0, 1)))
+
+    one.database.transact(age)
+    assert one.ask("file", "gone") == "1"
+    site.switch("2")
+    assert one.database.transact(lambda connection: connection.scalar(select(func.count()).select_from(runs))) == 0
