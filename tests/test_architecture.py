@@ -78,7 +78,7 @@ LAYERS = {
         "authorization observability reports trust",
         "dependencies puppetdb",
         "pools",
-        "service termini",
+        "rollouts service termini",
         "catalogs",
         "endpoints",
         "bindings",
