@@ -22,6 +22,7 @@ from certs.files.ssldir import SslDir
 from certs.oids import OidNames
 from environments.directories import Environments
 from environments.files.export_keys import ExportKeys
+from environments.runs import current_versions
 from environments.settings import environment_settings
 from httpd.options import ServerOptions
 from httpd.peers import ProxyRules
@@ -57,6 +58,7 @@ from .observability.longtasks import (
     RUN_STORE,
     WARN_OF_EXPIRIES,
     WATCH_HEALTH,
+    WATCH_ROLLOUTS,
     master_supervisor,
 )
 from .observability.metrics import Metrics
@@ -70,9 +72,11 @@ from .preview.served import PreviewService
 from .puppetdb.configured import puppetdb_client
 from .puppetdb.queries import PuppetDbQueries
 from .puppetdb.termini import PuppetDbCatalogs
+from .rollouts.storage import RolloutFiles
+from .rollouts.watch import RolloutWatch
 from .service.conditions import conditions
 from .service.crl_refresh import CrlRefresh
-from .service.deployments import DeploymentQueue, deploy_by_program
+from .service.deployments import DeploymentQueue, deploy_by_program, switch_by_program
 from .service.expiry import Expiries, agent_endings, server_endings
 from .service.folders import remove_leftovers
 from .service.origins_file import OriginsFile
@@ -240,7 +244,14 @@ async def _serving(
         parsers.describe(metrics)
         ends.push_async_callback(parsers.close)
         parser = BodyParser(parsers)
-        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, parser, client)
+        rollouts = RolloutWatch(
+            RolloutFiles(settings.environmentpath),
+            environments.root_of,
+            current_versions(environments.root_of),
+            switch_by_program(settings),
+            timeout=settings.command_timeout,
+        )
+        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, parser, client, rollouts)
         v4 = await asyncio.to_thread(v4_catalogs, settings, environments, compile_pool, indirector)
         limits = MasterLimits.of(settings)
         server = ServerEndpoints(environments, compile_pool.listing, v4, limits, code_commands(settings), parser)
@@ -266,6 +277,7 @@ async def _serving(
         http = _http_server(settings, served, ca, metrics, refusals, supervisor)
         health.add(conditions(settings, compile_pool.processes, lambda: http.tls.trust, store))
         health.describe(metrics)
+        rollouts.describe(metrics)
         metrics.read("puppet_tasks", "gauge", "Tasks of the event loop.", lambda: [((), len(asyncio.all_tasks()))])
         if proxy is not None and store is not None:
             await ends.enter_async_context(proxy)
@@ -283,6 +295,7 @@ async def _serving(
         ends.push_async_callback(asyncio.to_thread, record_file.write, compile_pool.origins)
         if recorder is not None:
             supervisor.start(RECORD_DEPENDENCIES, recorder.keep_written)
+        supervisor.start(WATCH_ROLLOUTS, rollouts.keep_watch)
         supervisor.start(RECORD_ORIGINS, partial(record_file.keep_written, compile_pool.origins))
         _start_watches(settings, ca, http, health, metrics, crl_refresh, supervisor)
         yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port)

@@ -20,13 +20,14 @@ RUN_STORE = "run the store"
 RECORD_ORIGINS = "save statistics of the catalog cache"
 RECORD_DEPENDENCIES = "save dependency records"
 DEPLOY = "deploy for the web hook"
+WATCH_ROLLOUTS = "watch rollouts"
 HEAR_OTHER_MASTERS = "hear of changes of other masters"
 
 MASTER_TASKS = (
     *HTTP_TASKS,
     *CA_TASKS,
     *map(SupervisedTask, (WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, MEASURE_LOOP, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD)),
-    *map(SupervisedTask, (RUN_STORE, RECORD_ORIGINS, RECORD_DEPENDENCIES, DEPLOY, HEAR_OTHER_MASTERS, WATCH_HEALTH)),
+    *map(SupervisedTask, (RUN_STORE, RECORD_ORIGINS, RECORD_DEPENDENCIES, DEPLOY, WATCH_ROLLOUTS, HEAR_OTHER_MASTERS, WATCH_HEALTH)),
     SupervisedTask(RETIRE_WORKER, ends=True),
     SupervisedTask(REMOVE_LEFTOVERS, ends=True),
 )

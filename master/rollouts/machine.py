@@ -263,6 +263,9 @@ class Due:
     switch: bool = False
     announce: bool = False
 
+    def __bool__(self) -> bool:
+        return self.check or self.switch or self.announce
+
 
 def begin(
     plan: RolloutPlan,

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from environments.versions import VERSIONS
 from shared.data import plainjson
-from shared.errors import BadData, Conflict, PuppetError
+from shared.errors import BadData, ConfigError, Conflict, PuppetError
 from shared.filesystem.files import FileLock, make_directory, owner_in, read_regular, write_atomic
 from shared.names import valid_environment
 
@@ -56,14 +56,13 @@ class RolloutFiles(RolloutStorage):
         return sorted({path.parent.name for root in self.roots for path in root.glob(f"{VERSIONS}/*/{STATE}")})
 
     def load(self, environment: str) -> StoredRollout | None:
+        if not self.roots:
+            return None
         path = self._folder(environment) / STATE
         with self._lock:
-            try:
-                status = path.stat()
-            except OSError:
-                self._read.pop(environment, None)
+            stamp = _stamp(path)
+            if stamp is None:
                 return None
-            stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
             known = self._read.get(environment)
             if known is None or known[0] != stamp:
                 known = self._read[environment] = stamp, _read_state(path)
@@ -81,6 +80,9 @@ class RolloutFiles(RolloutStorage):
                 raise Conflict(f"The rollout of {environment} was changed at the same time", hint="Try again.")
             stored = StoredRollout(rollout, revision + 1)
             write_atomic(folder / STATE, plainjson.dumps(state_data(stored)), mode=0o640, owner=owner_in(folder))
+            if (stamp := _stamp(folder / STATE)) is not None:
+                with self._lock:
+                    self._read[environment] = stamp, stored
         finally:
             lock.release()
         return stored
@@ -101,10 +103,20 @@ class RolloutFiles(RolloutStorage):
         write_atomic(folder / PREDICTION, plainjson.dumps(dict(prediction)), mode=0o640, owner=owner_in(folder))
 
     def _folder(self, environment: str) -> Path:
-        """Return the folder with the versions of an environment; BadName."""
+        """Return the folder with the versions of an environment; BadName, ConfigError."""
         name = valid_environment(environment)
+        if not self.roots:
+            raise ConfigError("There is no folder of environments", hint="The setting is environmentpath.")
         root = next((root for root in self.roots if os.path.lexists(root / name)), self.roots[0])
         return root / VERSIONS / name
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def state_data(stored: StoredRollout) -> dict[str, Any]:

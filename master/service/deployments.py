@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from shared.data import plainjson
 from shared.errors import BadData, Conflict, PuppetError, Unavailable
@@ -76,27 +77,50 @@ class DeploymentQueue:
 
 
 def deploy_by_program(settings: MasterSettings, command: Sequence[str] = COMMAND) -> Deploy:
+    """Return the function with which a master of these settings deploys, or removes, an environment."""
+    run = _program(settings, command)
+
+    async def deploy(environment: str, ref: str) -> str:
+        words = [f"--ref={ref}", "--pushed"] if ref else ["--prune"]
+        result = await run([environment, *words], f"deploy {ref} to {environment}" if ref else f"remove {environment}")
+        try:
+            return str(result["version"]) if ref else "removed" if environment in result["removed"] else "as it was"
+        except (KeyError, TypeError) as err:
+            raise PuppetError(f"puppet deploy printed something else than its result: {err}") from err
+
+    return deploy
+
+
+def switch_by_program(settings: MasterSettings, command: Sequence[str] = COMMAND) -> Callable[[str, str], Awaitable[None]]:
+    """Return the function with which a master of these settings switches an environment to a stored version; it raises PuppetError."""
+    run = _program(settings, command)
+
+    async def switch(environment: str, version: str) -> None:
+        await run([environment, f"--rollback={version}"], f"switch {environment} to {version}")
+
+    return switch
+
+
+def _program(settings: MasterSettings, command: Sequence[str]) -> Callable[[Sequence[str], str], Awaitable[Any]]:
     """
-    Return the function that starts `puppet deploy` for a master of these settings. The program reads those of deployments in puppet.conf
-    itself.
+    Return the function that starts `puppet deploy` for a master of these settings, and returns its result. The program reads those of
+    deployments in puppet.conf itself.
     """
     flags = {"confdir": settings.confdir, "codedir": settings.codedir, "vardir": settings.vardir, "user": settings.user}
     paths = {"environmentpath": settings.environmentpath, "basemodulepath": settings.basemodulepath}
-    words = [f"--{name}={value}" for name, value in flags.items()]
-    words += [f"--{name}={':'.join(map(str, value))}" for name, value in paths.items()]
+    options = [f"--{name}={value}" for name, value in flags.items()]
+    options += [f"--{name}={':'.join(map(str, value))}" for name, value in paths.items()]
     environ = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": str(Path("/"))}
     timeout = settings.deploy_timeout * PROGRAMS
 
-    async def deploy(environment: str, ref: str) -> str:
-        argv = [*command, environment, *([f"--ref={ref}", "--pushed"] if ref else ["--prune"]), "--json", *words]
-        action = f"deploy {ref} to {environment}" if ref else f"remove {environment}"
+    async def run(words: Sequence[str], action: str) -> Any:
+        argv = [*command, *words, "--json", *options]
         code, output, text = await run_output(argv, timeout=timeout, most=MAX_ANSWER, environ=environ, what=action)
         if code != 0:
             raise PuppetError(text.removeprefix("Error: ") or f"puppet deploy ended with {code}")
         try:
-            result = plainjson.loads(output)
-            return str(result["version"]) if ref else "removed" if environment in result["removed"] else "as it was"
-        except (BadData, KeyError, TypeError) as err:
+            return plainjson.loads(output)
+        except BadData as err:
             raise PuppetError(f"puppet deploy printed something else than its result: {err}") from err
 
-    return deploy
+    return run
