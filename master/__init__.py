@@ -1,3 +1,16 @@
 """The master: it listens, authorizes, compiles, answers and stores."""
 
-__all__ = ["authorization", "bindings", "checks", "cli", "deploy", "pools", "preview", "process", "puppetdb", "reports", "termini"]
+__all__ = [
+    "authorization",
+    "bindings",
+    "checks",
+    "cli",
+    "deploy",
+    "pools",
+    "preview",
+    "process",
+    "puppetdb",
+    "reports",
+    "rollouts",
+    "termini",
+]

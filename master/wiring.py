@@ -44,6 +44,7 @@ from .endpoints.limits import MasterLimits
 from .endpoints.metrics import MetricsListener, describe_server
 from .endpoints.preview import PreviewEndpoint
 from .endpoints.puppetserver import ServerEndpoints
+from .endpoints.rollouts import RolloutEndpoint
 from .endpoints.routes import MasterAppOptions
 from .endpoints.store import StoreProxy
 from .observability.health import Health
@@ -244,8 +245,9 @@ async def _serving(
         parsers.describe(metrics)
         ends.push_async_callback(parsers.close)
         parser = BodyParser(parsers)
+        rollout_files = RolloutFiles(settings.environmentpath)
         rollouts = RolloutWatch(
-            RolloutFiles(settings.environmentpath),
+            rollout_files,
             environments.root_of,
             current_versions(environments.root_of),
             switch_by_program(settings),
@@ -260,7 +262,7 @@ async def _serving(
         preview = PreviewService(settings, environments, indirector, client, on_question)
         previews = PreviewEndpoint(preview.lines, settings.max_previews) if settings.max_previews else None
         hook = await _deploy_hook(settings, supervisor, ends)
-        parts = (server, CaEndpoints(ca, limits) if ca else None, previews, hook, proxy)
+        parts = (server, CaEndpoints(ca, limits) if ca else None, previews, RolloutEndpoint(rollout_files), hook, proxy)
         served = MasterAppOptions(
             indirector,
             environments,

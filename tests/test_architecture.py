@@ -175,7 +175,7 @@ LAYERS = {
     ),
     "bunraku": (
         "console environment faces peer progress puppet",
-        "__main__ catalogs commandlines migration modulefaces modules previews stores",
+        "__main__ catalogs commandlines migration modulefaces modules previews rollouts stores",
         "commands",
     ),
 }

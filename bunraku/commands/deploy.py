@@ -99,7 +99,7 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
             wanted = DeploymentOptions(options.repo, options.ref, options.checks, options.adopt, options.pushed, options.abort_rollout)
             result = deployments.deploy(options.arguments[0], wanted)
     except ChecksFailed as err:
-        _print_findings(err.findings)
+        print_findings(err.findings)
         raise
     except OSError as err:
         raise PuppetError(f"The deployment failed: {err}") from err
@@ -144,13 +144,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _print_findings(findings: list[Finding]) -> None:
+def print_findings(findings: list[Finding]) -> None:
     for finding in findings:
         print(f"{finding.severity.capitalize()}: {finding.message}", file=sys.stderr)
 
 
 def _print_result(result: DeploymentResult) -> None:
-    _print_findings(result.findings)
+    print_findings(result.findings)
     if result.version == result.before:
         print(f"{result.environment} is {result.version} already")
         return

@@ -140,7 +140,7 @@ class PreviewCommand:
         with names.opened(environments, self.environment, self.settings.command_timeout) as sides:
             for note in notes_about(sides):
                 say("warning", note)
-            result = asyncio.run(self._result(environments, sides))
+            result = asyncio.run(self.result(environments, sides))
         return self._finish(result.data())
 
     def run_remotely(self, settings: AgentSettings) -> int:
@@ -170,7 +170,8 @@ class PreviewCommand:
         self._print(result)
         return self._code(result)
 
-    async def _result(self, environments: Any, sides: Any) -> Any:
+    async def result(self, environments: Any, sides: Any) -> Any:
+        """Return the `PreviewResult` of the selected nodes."""
         from master.bindings import bind
         from master.preview.nodes import PreviewNodes
         from master.preview.pool import PreviewPool

@@ -77,7 +77,7 @@ def run_reported(report: Report, version: str, prediction: Prediction | None) ->
     has_noop = False
     for status, attribute, kind in _changes(report):
         has_noop = has_noop or kind == "noop"
-        text = f"{status.resource} {attribute or ''}".rstrip()[:_MAX_TEXT]
+        text = change_text(status.resource, attribute)
         changes.append(text)
         if prediction is not None and node in prediction.nodes and not _is_foreseen(prediction, node, status, attribute):
             unforeseen.append(text)
@@ -92,6 +92,11 @@ def run_reported(report: Report, version: str, prediction: Prediction | None) ->
         changes=tuple(dict.fromkeys(changes))[:_MAX_CHANGES],
         unforeseen=tuple(dict.fromkeys(unforeseen))[:_MAX_CHANGES],
     )
+
+
+def change_text(ref: str, attribute: str | None) -> str:
+    """Return the text for a change of a resource."""
+    return f"{ref} {attribute or ''}".rstrip()[:_MAX_TEXT]
 
 
 def _changes(report: Report) -> Iterator[tuple[ResourceStatus, str | None, str]]:
