@@ -225,11 +225,16 @@ class PreviewCommand:
 
 
 def write_page(path: Path, data: dict[str, Any]) -> None:
-    """Write the page of a result; only its owner may read it, because diffs show the contents of files."""
+    """Write the page of a result."""
     from master.preview.page import render_html
 
+    write_html(path, render_html(data))
+
+
+def write_html(path: Path, page: str) -> None:
+    """Write a page; only its owner may read it, because it shows the contents of files or errors."""
     try:
-        write_atomic(path, render_html(data).encode(), mode=0o600)
+        write_atomic(path, page.encode(), mode=0o600)
     except OSError as err:
         raise PuppetError(f"The page could not be written to {path}: {err.strerror}") from err
     say("notice", f"The page is {path}")

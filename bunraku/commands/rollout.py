@@ -26,10 +26,11 @@ from shared.settings.master import settings_beside_master
 
 from ..faces import JsonFaceOptions
 from ..previews.text import text_lines
+from ..rollouts.page import render_status
 from ..rollouts.start import CatalogsFailed, RolloutStart, RolloutWishes
 from ..rollouts.text import headline, next_text, status_lines
 from .deploy import become_deployer, bring_modules, print_findings
-from .preview import PreviewCommand, PreviewOptions
+from .preview import PreviewCommand, PreviewOptions, write_html
 
 BAD: Final = 4
 _PERIOD: Final = 1.0  # seconds between two looks of `watch`
@@ -50,6 +51,7 @@ class RolloutOptions(JsonFaceOptions):
     notify: str = text("PROGRAM", "start: a program that is told of a stop or an end; it reads the status as JSON")
     interval: str = text("TIME", "start: the time between two runs of an agent; by default runinterval of this host")
     checks: bool = flag("start: do not check that manifests, templates and data parse", default=True, negatable=True)
+    html: str = text("FILE", "status ENVIRONMENT: write a page as well; it needs no network")
     reason: str = text("TEXT", "pause, abort: why, for others who look at the status")
 
     @property
@@ -70,7 +72,7 @@ class RolloutOptions(JsonFaceOptions):
     (MasterSettings,),
     usage=[
         "start ENVIRONMENT [--ref REF] [--waves WAVES] [--wait TIME] [--max-failed NUMBER|PERCENT%] …",
-        "status [ENVIRONMENT] [--json]",
+        "status [ENVIRONMENT] [--html FILE] [--json]",
         "watch ENVIRONMENT",
         "pause|resume|abort ENVIRONMENT [--reason TEXT]",
         "list [--json]",
@@ -151,7 +153,11 @@ class RolloutCommandLine:
         names = self.options.names
         if len(names) > 1:
             raise ConfigError("puppet rollout status takes one environment at most", hint=self.options.flag_hint)
+        if self.options.html and not names:
+            raise ConfigError("--html shows the rollout of one environment", hint="Name it: puppet rollout status ENVIRONMENT --html FILE.")
         statuses = [self._status(name) for name in names or self.storage.environments()]
+        if self.options.html:
+            write_html(Path(self.options.html), render_status(statuses[0]))
         if self.options.as_json:
             sys.stdout.buffer.write(dumps_pretty(statuses[0] if names else statuses))
         elif not statuses:

@@ -133,3 +133,13 @@ def test_rollouts_are_listed_and_their_end_is_the_exit_code(puppet: Puppet, tmp_
     assert said.code == 4 and "aborted" in said.out
     (listed,) = json.loads(puppet("rollout", "list", "--json", path).out)
     assert (listed["format"], listed["status"]) == (1, "aborted")
+
+
+def test_the_page_of_a_status_shows_what_nodes_say_as_text(puppet: Puppet, tmp_path: Path) -> None:
+    failed = RunReported("web1", "3c4d", failed=True, message="<script>alert(1)</script>")
+    RolloutFiles([tmp_path]).save(advance(begin(PLAN, ["web1", "db1"], 1000.0), [failed], 1001.0), 0)
+    said = puppet("rollout", "status", "production", f"--environmentpath={tmp_path}", "--html", str(tmp_path / "page.html"))
+    assert said.code == 4 and "The page is" in said.err
+    page = (tmp_path / "page.html").read_text()
+    assert "&lt;script&gt;" in page and "<script" not in page and "http" not in page.replace("http-equiv", "")
+    assert '<rect class="failed" x="0.0" width="1000.0"' in page and "the rollout of main is stopped" in page
