@@ -101,7 +101,7 @@ def main(options: RolloutOptions, flags: dict[str, Any]) -> int:
         "start": RolloutCommandLine.start,
         "status": RolloutCommandLine.status,
         "watch": RolloutCommandLine.watch,
-        "list": RolloutCommandLine.list,
+        "list": RolloutCommandLine.status,
         **dict.fromkeys(ACTIONS, RolloutCommandLine.act),
     }
     run = options.choose(actions)
@@ -150,31 +150,24 @@ class RolloutCommandLine:
         return self._print(status_of(rollout))
 
     def status(self) -> int:
-        names = self.options.names
-        if len(names) > 1:
-            raise ConfigError("puppet rollout status takes one environment at most", hint=self.options.flag_hint)
-        if self.options.html and not names:
+        options, names = self.options, self.options.names
+        is_list = options.action == "list"
+        if len(names) > (not is_list):
+            raise ConfigError(f"puppet rollout {options.action} takes fewer environments", hint=options.flag_hint or "See --help.")
+        if options.html and not names:
             raise ConfigError("--html shows the rollout of one environment", hint="Name it: puppet rollout status ENVIRONMENT --html FILE.")
         statuses = [self._status(name) for name in names or self.storage.environments()]
-        if self.options.html:
-            write_html(Path(self.options.html), render_status(statuses[0]))
-        if self.options.as_json:
+        if options.html:
+            write_html(Path(options.html), render_status(statuses[0]))
+        if options.as_json:
             sys.stdout.buffer.write(dumps_pretty(statuses[0] if names else statuses))
         elif not statuses:
             print("There are no rollouts")
-        for number, status in enumerate(() if self.options.as_json else statuses):
-            print("\n" * bool(number) + "\n".join(status_lines(status, colored=sys.stdout.isatty())))
-        return max(map(_code, statuses), default=0)
-
-    def list(self) -> int:
-        self.options.exactly(0)
-        statuses = [self._status(name) for name in self.storage.environments()]
-        if self.options.as_json:
-            sys.stdout.buffer.write(dumps_pretty(statuses))
-            return 0
-        for status in statuses:
-            print(headline(status))
-        return 0
+        elif is_list:
+            print("\n".join(map(headline, statuses)))
+        else:
+            print("\n\n".join("\n".join(status_lines(status, colored=sys.stdout.isatty())) for status in statuses))
+        return 0 if is_list else max(map(_code, statuses), default=0)
 
     def act(self) -> int:
         options = self.options

@@ -26,7 +26,7 @@ from master.rollouts.prediction import change_text, prediction_of
 from master.rollouts.waves import DEFAULT_WAVES, Wave, parse_waves, waves_of
 from shared.data.durations import duration
 from shared.data.plainyaml import loads
-from shared.errors import BadData, ConfigError, PuppetError
+from shared.errors import BadData, ConfigError, Conflict, PuppetError
 from shared.filesystem.files import read_regular
 from shared.settings import MasterSettings
 
@@ -123,6 +123,10 @@ class RolloutStart:
             Conflict: Another rollout is under way, or there is nothing to roll out.
             PuppetError: The version cannot be stored, or a query for nodes failed.
         """
+        if self.settings.state != "files":
+            raise ConfigError(
+                "A rollout has one master: it is not supported with a state that several share", hint="See the setting state."
+            )
         result = self.deployments.prepare(environment, options)
         folder = versions_folder(self.deployments.archive(environment).root)
         wishes = _merged(wishes, wishes_in(folder / result.version))
@@ -143,9 +147,14 @@ class RolloutStart:
         )
         rollout = asyncio.run(self._begin(plan, sorted(preview["nodes"])))
         storage = self.deployments.rollouts
-        before = storage.load(environment)
-        storage.save_prediction(environment, prediction_of(result.version, preview))
-        return storage.save(rollout, before.revision if before is not None else 0).rollout
+        with self.deployments.archive(environment).locked():
+            # The preview took a while, in which somebody may have deployed, or started another one.
+            self.deployments.check_rollout(environment)
+            if self.deployments.archive(environment).current() != result.before:
+                raise Conflict(f"{environment} was deployed in between", hint="Start the rollout again.")
+            last = storage.load(environment)
+            storage.save_prediction(environment, prediction_of(result.version, preview))
+            return storage.save(rollout, last.revision if last is not None else 0).rollout
 
     def _preview(self, environment: str, result: DeploymentResult, folder: Path) -> dict[str, Any]:
         sides = Sides(

@@ -134,7 +134,7 @@ class Deployments:
         with _plain_umask(), archive.locked():
             if options.abort_rollout:
                 self._abort_rollout(environment)
-            self._check_rollout(environment)
+            self.check_rollout(environment)
             version, commit, ref, findings = self._store(archive, options)
             before = archive.switch(version, is_new=True, adopt=options.adopt)
             removed = archive.expire(keep=self.settings.deploy_keep, for_seconds=self.settings.deploy_keep_time)
@@ -150,7 +150,7 @@ class Deployments:
         """
         archive = self.archive(environment)
         with _plain_umask(), archive.locked():
-            self._check_rollout(environment)
+            self.check_rollout(environment)
             before = archive.current()
             if before is None:
                 raise Conflict(f"{environment} has no version before this one", hint=f"Deploy it once: puppet deploy {environment}.")
@@ -179,7 +179,7 @@ class Deployments:
             version, findings = self._complete(archive, staging, commit, ref, repository, options)
         return version, commit, ref, findings
 
-    def _check_rollout(self, environment: str, version: str = "") -> None:
+    def check_rollout(self, environment: str, version: str = "") -> None:
         """Raise Conflict when the environment has a rollout under way, unless that has only to switch to this version."""
         stored = self.rollouts.load(environment)
         if stored is None or not stored.rollout.is_active:
@@ -259,7 +259,7 @@ class Deployments:
         archive = self.archive(environment)
         with _plain_umask(), archive.locked():
             target = archive.require(version) if version else archive.before_current()
-            self._check_rollout(environment, target)
+            self.check_rollout(environment, target)
             before = archive.switch(target, is_new=False)
             record = archive.record(target)
         return DeploymentResult(environment, target, before, record.get("commit"), record.get("ref"))
@@ -270,7 +270,7 @@ class Deployments:
         if not archive.versions():
             raise NotFound(f"puppet deploy has made no version of {environment}", hint="See puppet deploy --list.")
         with archive.locked():
-            self._check_rollout(environment)
+            self.check_rollout(environment)
             archive.remove()
 
     def prune(self, names: Sequence[str], address: str = "") -> list[str]:

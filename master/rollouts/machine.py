@@ -193,18 +193,9 @@ class CatalogSent:
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogFailed:
-    """A node's catalog did not compile."""
-
-    node: str
-    version: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class RunReported:
     """
-    A run's report.
+    A run's report, or its end because its catalog did not compile.
 
     Attributes:
         noop: Whether it only simulated because its catalog says so.
@@ -252,7 +243,7 @@ class Announced:
     status: str
 
 
-RolloutEvent = CatalogSent | CatalogFailed | RunReported | CheckAnswered | RolloutCommand | LinkSwitched | Announced
+RolloutEvent = CatalogSent | RunReported | CheckAnswered | RolloutCommand | LinkSwitched | Announced
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +370,7 @@ def _node(rollout: Rollout, name: str) -> RolloutNode:
     return rollout.nodes.get(name) or RolloutNode(rollout.wave_of(name), since=rollout.elapsed)
 
 
-def _is_watched(rollout: Rollout, event: CatalogSent | CatalogFailed | RunReported) -> bool:
+def _is_watched(rollout: Rollout, event: CatalogSent | RunReported) -> bool:
     """Return whether an event is of the new version, at a node that has it."""
     return event.version == rollout.plan.after and rollout.has_new_version(event.node)
 
@@ -390,11 +381,6 @@ def _catalog_sent(rollout: Rollout, event: CatalogSent) -> Rollout:
     node = _node(rollout, event.node)
     status = RUNNING if node.status in (WAITING, SILENT) else node.status
     return _with(rollout, event.node, replace(node, status=status, since=rollout.elapsed, accepted=node.accepted and status != RUNNING))
-
-
-def _catalog_failed(rollout: Rollout, event: CatalogFailed) -> Rollout:
-    report = RunReported(event.node, event.version, failed=True, message=event.message)
-    return _run_reported(rollout, report) if _is_watched(rollout, event) else rollout
 
 
 def _run_reported(rollout: Rollout, event: RunReported) -> Rollout:
@@ -469,7 +455,6 @@ def _announced(rollout: Rollout, event: Announced) -> Rollout:
 
 _RULES: Final[Mapping[type, Callable[..., Rollout]]] = {
     CatalogSent: _catalog_sent,
-    CatalogFailed: _catalog_failed,
     RunReported: _run_reported,
     CheckAnswered: _check_answered,
     RolloutCommand: _commanded,

@@ -30,12 +30,12 @@ from ..pools.compiled_catalog import CompiledCatalog
 from ..pools.jobs import CompileJob
 from .machine import (
     Announced,
-    CatalogFailed,
     CatalogSent,
     CheckAnswered,
     LinkSwitched,
     Rollout,
     RolloutEvent,
+    RunReported,
     advance,
     due,
 )
@@ -119,7 +119,7 @@ class RolloutWatch:
         try:
             catalog = await compile(job)
         except CompileError as err:
-            self._note(job.environment, CatalogFailed(job.certname, version, err.message))
+            self._note(job.environment, RunReported(job.certname, version, failed=True, message=err.message))
             raise
         self._sent[job.environment, job.certname] = version
         self._note(job.environment, CatalogSent(job.certname, version))

@@ -112,7 +112,7 @@ def test_a_wrong_file_is_refused_with_its_name(tmp_path: Path, text: str, messag
         (["start", "production", "--check", "true"], "'true' is not the path of a program"),
         (["pause", "production"], "There is no rollout of production"),
         (["status", "production"], "There is no rollout of production"),
-        (["status", "a", "b"], "one environment at most"),
+        (["status", "a", "b"], "takes fewer environments"),
     ],
 )
 def test_a_wrong_command_line_is_refused(puppet: Puppet, tmp_path: Path, words: list[str], message: str) -> None:

@@ -12,7 +12,6 @@ from master.rollouts import machine
 from master.rollouts.machine import (
     Announced,
     BadNodesLimit,
-    CatalogFailed,
     CatalogSent,
     CheckAnswered,
     LinkSwitched,
@@ -75,7 +74,6 @@ def test_a_wave_opens_when_all_nodes_have_reported_and_the_time_is_over() -> Non
     ("events", "status"),
     [
         ([RunReported("a", NEW, failed=True, message="File[/x]: no")], "failed"),
-        ([CatalogFailed("a", NEW, "Unknown variable")], "failed"),
         ([RunReported("a", NEW, changed=True, unforeseen=("Service[x] ensure",))], "unforeseen"),
     ],
 )
@@ -233,7 +231,7 @@ class Rollouts(RuleBasedStateMachine):
 
     @rule(node=NODE, version=VERSION)
     def catalog_fails(self, node: str, version: str) -> None:
-        self.step(CatalogFailed(node, version, "no"))
+        self.step(RunReported(node, version, failed=True, message="no"))
 
     @rule(seconds=strategies.sampled_from([-5000.0, 0.0, 30.0, 61.0, 119.0, 10**6, 10**6]))
     def time_passes(self, seconds: float) -> None:
