@@ -12,5 +12,6 @@ __all__ = [
     "process",
     "puppetdb",
     "reports",
+    "rollouts",
     "termini",
 ]

@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from shared.filesystem.bucket import Bucket
 from shared.filesystem.checksums import Algorithm, algorithm
 from shared.filesystem.textdiff import Differ
 from shared.filesystem.written import WrittenFiles
-from shared.indirector import Binding, Client, Indirector, Terminus
+from shared.indirector import Binding, Client, Indirector, Request, Terminus
 from shared.indirector.termini import CodeTerminus, Json, MemoryTerminus, WriteOnlyYaml, Yaml
 from shared.models.catalog import CATALOG
 from shared.models.certificate import CERTIFICATE
@@ -35,7 +36,7 @@ from shared.models.file_metadata import FILE_METADATA
 from shared.models.key import KEY
 from shared.models.node import NODE
 from shared.models.ocsp import OCSP
-from shared.models.report import REPORT
+from shared.models.report import REPORT, Report
 from shared.models.resource import RESOURCE
 from shared.models.resource_type import RESOURCE_TYPE
 from shared.models.static_file_content import STATIC_FILE_CONTENT
@@ -57,6 +58,7 @@ from .puppetdb.report import PuppetDbReports
 from .puppetdb.termini import PuppetDbCatalogs, PuppetDbFacts, PuppetDbNodes
 from .reports.processors import TIMEOUT, Http, Logged, Processed, Processor, Store, processors_for
 from .reports.writers import Writers
+from .rollouts.watch import RolloutWatch, WatchedCompiler
 from .termini.bucket import BucketFiles, report_to_log
 from .termini.ca import CaCertificates, CaCrls, CaOcsp, CaRequests, CaStatuses, NoCa
 from .termini.facts import StoredFacts
@@ -234,26 +236,51 @@ def report_factories(settings: MasterSettings, client: PuppetDbClient | None = N
     }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class WatchedReports(Binding[Report]):
+    """The binding of reports, each of which the rollouts under way see as well."""
+
+    rollouts: RolloutWatch | None
+
+    async def save(self, instance: Report | Request[Report], key: str | None = None, **parameters: Any) -> object:
+        result = await super().save(instance, key, **parameters)
+        report = instance.body if isinstance(instance, Request) else instance
+        if self.rollouts is not None and report is not None:
+            await self.rollouts.reported(report)
+        return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """
+    What a running master has beside its bindings. What is left out is made anew, as for a command.
+
+    Args:
+        client: That of the site's PuppetDB.
+        state: Makes the termini on the masters' database.
+        runs: The versions of the runs under way; left out: they are known to this process only.
+        rollouts: Watches catalogs and reports; left out: nobody does.
+    """
+
+    parser: BodyParser | None = None
+    client: PuppetDbClient | None = None
+    state: StateTermini | None = None
+    runs: Runs | None = None
+    rollouts: RolloutWatch | None = None
+
+
 def bind(
     settings: MasterSettings,
     environments: Environments,
     compile_pool: CompilePool,
     ca: CaService | None,
-    parser: BodyParser | None = None,
-    client: PuppetDbClient | None = None,
-    state: StateTermini | None = None,
-    runs: Runs | None = None,
+    around: Surroundings | None = None,
 ) -> Indirector:
-    """
-    Bind every indirection of a master to its terminus and cache.
-
-    Args:
-        client: That of the site's PuppetDB.
-        runs: The versions of the runs under way; None: they are known to this process only.
-    """
-    client, parser = client or puppetdb_client(settings), parser or BodyParser()
+    """Bind every indirection of a master to its terminus and cache."""
+    around = around or Surroundings()
+    client, parser = around.client or puppetdb_client(settings), around.parser or BodyParser()
+    state, runs, rollouts = around.state, around.runs or local_runs(settings, environments), around.rollouts
     registry = TerminusRegistry(settings, environments)
-    runs = runs or local_runs(settings, environments)
     files = FileServer(
         settings.fileserverconfig,
         environments.modulepath,
@@ -278,7 +305,7 @@ def bind(
         return CompilerTerminus(
             facts=facts,
             nodes=node,
-            compile=compile_pool,
+            compile=WatchedCompiler(rollouts, compile_pool) if rollouts is not None else compile_pool,
             server_facts=server_facts(settings),
             environments=environments.exists,
             default_environment=settings.environment,
@@ -302,7 +329,7 @@ def bind(
         facts,
         node,
         Binding(CATALOG, catalog_terminus, cache=catalog_cache),
-        Binding(REPORT, registry.terminus(REPORT, reports, "processor"), cache=registry.cache(REPORT, reports)),
+        WatchedReports(REPORT, registry.terminus(REPORT, reports, "processor"), cache=registry.cache(REPORT, reports), rollouts=rollouts),
         Binding(FILE_METADATA, metadata),
         Binding(FILE_CONTENT, ContentServer(files)),
         Binding(STATIC_FILE_CONTENT, VersionedContent(code, environments.root_of)),
@@ -317,9 +344,10 @@ def bind(
     return Indirector(bindings).prepared()
 
 
-def local_runs(settings: MasterSettings, environments: Environments) -> RunVersions:
-    """Return the versions of runs as one process knows them; each run gets the version that its environment's link leads to."""
-    return RunVersions(current_versions(environments.root_of), lifetime=settings.deploy_keep_time)
+def local_runs(settings: MasterSettings, environments: Environments, rollouts: RolloutWatch | None = None) -> RunVersions:
+    """Return the versions of runs as one process knows them; a run gets its environment's current one, or that of its wave."""
+    version_for = rollouts.version_for if rollouts is not None else current_versions(environments.root_of)
+    return RunVersions(version_for, lifetime=settings.deploy_keep_time)
 
 
 def code_commands(settings: MasterSettings) -> CodeCommands | None:

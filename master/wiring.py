@@ -22,6 +22,7 @@ from certs.files.ssldir import SslDir
 from certs.oids import OidNames
 from environments.directories import Environments
 from environments.files.export_keys import ExportKeys
+from environments.runs import current_versions
 from environments.settings import environment_settings
 from httpd.metrics import Samples
 from httpd.options import ServerOptions
@@ -36,7 +37,7 @@ from shared.settings import MasterSettings
 from shared.state.masters import SharedState
 from shared.wire.dialects import MODERN
 
-from .bindings import bind, code_commands, local_runs, v4_catalogs
+from .bindings import Surroundings, bind, code_commands, local_runs, v4_catalogs
 from .dependencies.recorder import CatalogRecorder
 from .endpoints.app import HANDSHAKE_HINT, LISTEN_HINT, MasterApp
 from .endpoints.ca import CaEndpoints
@@ -45,6 +46,7 @@ from .endpoints.limits import MasterLimits
 from .endpoints.metrics import MetricsListener, describe_server
 from .endpoints.preview import PreviewEndpoint
 from .endpoints.puppetserver import ServerEndpoints
+from .endpoints.rollouts import RolloutEndpoint
 from .endpoints.routes import MasterAppOptions
 from .endpoints.store import StoreProxy
 from .observability.health import COMPILING, Condition, Health
@@ -63,6 +65,7 @@ from .observability.longtasks import (
     RUN_STORE,
     WARN_OF_EXPIRIES,
     WATCH_HEALTH,
+    WATCH_ROLLOUTS,
     master_supervisor,
 )
 from .observability.metrics import Metrics
@@ -76,9 +79,11 @@ from .preview.served import PreviewService
 from .puppetdb.configured import puppetdb_client
 from .puppetdb.queries import PuppetDbQueries
 from .puppetdb.termini import PuppetDbCatalogs
+from .rollouts.storage import RolloutFiles
+from .rollouts.watch import RolloutWatch
 from .service.conditions import conditions
 from .service.crl_refresh import CrlRefresh
-from .service.deployments import DeploymentQueue, deploy_by_program, run_deploy
+from .service.deployments import DeploymentQueue, deploy_by_program, run_deploy, switch_by_program
 from .service.expiry import Expiries, agent_endings, server_endings
 from .service.folders import remove_leftovers
 from .service.origins_file import OriginsFile
@@ -264,8 +269,10 @@ async def _serving(
         parser = BodyParser(parsers)
         termini = await _state_termini(settings, state, ends)
         code = _shared_code(settings, environments, state, health) if state is not None else None
-        runs = code.runs if code is not None else local_runs(settings, environments)
-        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, parser, client, termini, runs)
+        rollouts = _rollouts(settings, environments) if code is None else None
+        runs = code.runs if code is not None else local_runs(settings, environments, rollouts)
+        around = Surroundings(parser=parser, client=client, state=termini, runs=runs, rollouts=rollouts)
+        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, around)
         v4 = await asyncio.to_thread(v4_catalogs, settings, environments, compile_pool, indirector, runs.version_for)
         limits = MasterLimits.of(settings)
         server = ServerEndpoints(environments, compile_pool.listing, v4, limits, code_commands(settings), parser)
@@ -274,7 +281,8 @@ async def _serving(
         preview = PreviewService(settings, environments, indirector, client, on_question)
         previews = PreviewEndpoint(preview.lines, settings.max_previews) if settings.max_previews else None
         hook = await _deploy_hook(settings, code, supervisor, ends)
-        parts = (server, CaEndpoints(ca, limits) if ca else None, previews, hook, proxy)
+        rollout = RolloutEndpoint(rollouts.storage) if rollouts is not None else None
+        parts = (server, CaEndpoints(ca, limits) if ca else None, previews, rollout, hook, proxy)
         served = MasterAppOptions(
             indirector,
             environments,
@@ -315,9 +323,23 @@ async def _serving(
         ends.push_async_callback(asyncio.to_thread, record_file.write, compile_pool.origins)
         if recorder is not None:
             supervisor.start(RECORD_DEPENDENCIES, recorder.keep_written)
+        if rollouts is not None:
+            rollouts.describe(metrics)
+            supervisor.start(WATCH_ROLLOUTS, rollouts.keep_watch)
         supervisor.start(RECORD_ORIGINS, partial(record_file.keep_written, compile_pool.origins))
         _start_watches(settings, ca, state, http, health, metrics, crl_refresh, supervisor)
         yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port)
+
+
+def _rollouts(settings: MasterSettings, environments: Environments) -> RolloutWatch:
+    """Return what watches the rollouts of a master that shares its state with no other."""
+    return RolloutWatch(
+        RolloutFiles(settings.environmentpath),
+        environments.root_of,
+        current_versions(environments.root_of),
+        switch_by_program(settings),
+        timeout=settings.command_timeout,
+    )
 
 
 async def _state_termini(settings: MasterSettings, state: SharedState | None, ends: AsyncExitStack) -> StateTermini:
@@ -439,7 +461,7 @@ async def local_catalog(settings: MasterSettings, name: str) -> Any:
     client = await asyncio.to_thread(puppetdb_client, settings)
     compile_pool = compile_pool_for(settings, environments, Metrics(), on_question=PuppetDbQueries(client))
     try:
-        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, None, client=client)
+        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, None, Surroundings(client=client))
         if name != settings.certname and await indirector.facts.find(name, environment=settings.environment) is None:
             raise NotFound(
                 f"No facts available for target node: {name}",

@@ -78,7 +78,7 @@ LAYERS = {
         "authorization observability reports trust",
         "code dependencies puppetdb",
         "pools",
-        "service termini",
+        "rollouts service termini",
         "catalogs",
         "endpoints",
         "bindings moving",
@@ -175,7 +175,7 @@ LAYERS = {
     ),
     "bunraku": (
         "console environment faces peer progress puppet",
-        "__main__ catalogs commandlines migration modulefaces modules previews stores",
+        "__main__ catalogs commandlines migration modulefaces modules previews rollouts stores",
         "commands",
     ),
 }
@@ -265,7 +265,6 @@ HIDDEN = {
     "store/process/listeners.py": "a store without TLS does not load certificates and cryptography, which take 10 MB",
     "store/queries/service.py": "few stores are asked in PQL, or are on PostgreSQL: each takes 3 MB",
     "shared/ral/": "few values and titles have to match a pattern, whose engine takes 1.5 MB",
-    "shared/state/masters.py": "a master with files does without SQLAlchemy, which takes 10 MB",
     "shared/settings/declarations.py": "only a master that starts its store writes settings as JSON",
 }
 """The files and folders that import modules of ours inside functions, and why."""

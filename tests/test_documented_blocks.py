@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bunraku.modules.puppetfiles.puppetfile import parse_puppetfile
+from bunraku.rollouts.start import wishes_in
 from certs.oids import OidNames
 from master.authorization.auth_conf import parse_rules
 from master.endpoints.routes import default_rules
@@ -59,6 +60,10 @@ def read_all_routes(path: Path) -> None:
     assert read_routes(path, "master")
 
 
+def read_rollout(path: Path) -> None:
+    assert wishes_in(path.parent).waves
+
+
 def read_modules(path: Path) -> None:
     assert parse_puppetfile(path.read_bytes(), str(path)).modules
 
@@ -74,6 +79,7 @@ READERS = {
     ("hocon", "auth.conf"): read_rule,
     ("ini", "puppet.conf"): read_puppet_conf,
     ("ini", "puppetdb.conf"): read_puppetdb,
+    ("yaml", "rollout.yaml"): read_rollout,
     ("yaml", "routes.yaml"): read_all_routes,
     ("ruby", "Puppetfile"): read_modules,
     ("puppet", ""): compile_classes,

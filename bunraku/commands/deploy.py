@@ -38,11 +38,18 @@ class DeployOptions(JsonFaceOptions):
     checks: bool = flag("do not check that manifests, EPP templates, hiera.yaml and data parse", default=True, negatable=True)
     adopt: bool = flag("replace a folder that neither puppet deploy nor the master has made, and store it as a version")
     pushed: bool = flag("for web hooks: skip a commit that was rolled back, and an environment that has another branch")
+    now: bool = flag("deploy to all nodes at once")
+    abort_rollout: bool = flag("with --now: abort a rollout of the environment that is under way")
     rollback: str | None = optional_text("VERSION", "return to the previous version, or to the given one")
     remove: bool = flag("remove an environment that puppet deploy has made, with all its versions")
     prune: bool = flag("remove the given environments, or all, whose branch the repository no longer has; never the default environment")
     follow: bool = flag("make here what other masters of the same state have deployed; masters do this by themselves")
     list: bool = flag("print the versions, and mark environments whose branch was removed")
+
+    def check_options(self) -> None:
+        JsonFaceOptions.check_options(self)
+        if self.abort_rollout and not self.now:
+            raise ConfigError("--abort-rollout gives the new version to all nodes at once", hint="Confirm that with --now.")
 
 
 @CommandSpec(
@@ -50,7 +57,7 @@ class DeployOptions(JsonFaceOptions):
     DeployOptions,
     (MasterSettings,),
     usage=[
-        "ENVIRONMENT [--repo ADDRESS] [--ref BRANCH|TAG|COMMIT] [--no-checks] [--adopt] [--json]",
+        "ENVIRONMENT [--repo ADDRESS] [--ref BRANCH|TAG|COMMIT] [--no-checks] [--adopt] [--now] [--json]",
         "ENVIRONMENT --rollback [VERSION] [--json]",
         "ENVIRONMENT --remove [--json]",
         "[ENVIRONMENT...] --prune [--repo ADDRESS] [--json]",
@@ -72,20 +79,20 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     own_settings = load(AgentSettings, section="user", flags=flags)  # before another account has other folders by default
     deployments = _deployments(
         settings,
-        lambda root: _bring_modules(root, own_settings),
+        lambda root: bring_modules(root, own_settings),
         (lambda text: None) if quiet else (lambda text: print(f"Notice: {text}", flush=True)),
     )
     if options.follow:
         return follow(deployments, options)
     if options.list:
-        _become_deployer(settings, ())
+        become_deployer(settings, ())
         return show_versions(deployments, options)
     if len(options.arguments) != 1 and not options.prune:
         raise ConfigError("puppet deploy takes the name of one environment", hint=options.flag_hint or "See 'puppet help deploy'.")
     if options.rollback is not None and (options.repo or options.ref or options.adopt):
         raise ConfigError("--rollback returns to a stored version: it takes neither --repo, --ref nor --adopt")
     names = options.arguments or tuple(deployments.environments_here())
-    _become_deployer(settings, [deployments.archive(name) for name in names], adopt=options.adopt)
+    become_deployer(settings, [deployments.archive(name) for name in names], adopt=options.adopt)
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         if options.prune:
@@ -96,10 +103,10 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
         if options.rollback is not None:
             result = deployments.roll_back(options.arguments[0], options.rollback)
         else:
-            wanted = DeploymentOptions(options.repo, options.ref, options.checks, options.adopt, options.pushed)
+            wanted = DeploymentOptions(options.repo, options.ref, options.checks, options.adopt, options.pushed, options.abort_rollout)
             result = deployments.deploy(options.arguments[0], wanted)
     except ChecksFailed as err:
-        _print_findings(err.findings)
+        print_findings(err.findings)
         raise
     except OSError as err:
         raise PuppetError(f"The deployment failed: {err}") from err
@@ -131,7 +138,7 @@ def follow(deployments: Deployments, options: DeployOptions) -> int:
 
     if not isinstance(deployments, SharedDeployments):
         raise ConfigError("This master shares its state with no other", hint="The setting is state.")
-    _become_deployer(deployments.settings, [deployments.archive(name) for name in deployments.environments_here()])
+    become_deployer(deployments.settings, [deployments.archive(name) for name in deployments.environments_here()])
     problems = deployments.follow()
     if options.as_json:
         sys.stdout.buffer.write(dumps_pretty({"problems": [asdict(problem) for problem in problems]}))
@@ -141,7 +148,7 @@ def follow(deployments: Deployments, options: DeployOptions) -> int:
     return 1 if problems else 0
 
 
-def _become_deployer(settings: MasterSettings, archives: Sequence[VersionArchive], *, adopt: bool = False) -> None:
+def become_deployer(settings: MasterSettings, archives: Sequence[VersionArchive], *, adopt: bool = False) -> None:
     """Go on as the master's account if we are root, which hands these environments over to it; raise PuppetError when that fails."""
     if (account := account_of(settings)) is None:
         return  # without such an account there is no service that root could lock out
@@ -155,7 +162,7 @@ def _become_deployer(settings: MasterSettings, archives: Sequence[VersionArchive
         raise PuppetError(f"The environments could not be handed over to {settings.user}: {err}") from err
 
 
-def _bring_modules(root: Path, settings: AgentSettings) -> None:
+def bring_modules(root: Path, settings: AgentSettings) -> None:
     """Bring the modules of the Puppetfile in a folder; raise PuppetError when that fails."""
     from ..modules.puppetfiles.deployment import install_puppetfile
     from ..modules.puppetfiles.puppetfile import read_puppetfile
@@ -170,13 +177,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _print_findings(findings: Sequence[Finding]) -> None:
+def print_findings(findings: Sequence[Finding]) -> None:
     for finding in findings:
         print(f"{finding.severity.capitalize()}: {finding.message}", file=sys.stderr)
 
 
 def _print_result(result: DeploymentResult) -> None:
-    _print_findings(result.findings)
+    print_findings(result.findings)
     if result.version == result.before:
         print(f"{result.environment} is {result.version} already")
         return

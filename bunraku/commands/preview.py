@@ -140,7 +140,7 @@ class PreviewCommand:
         with names.opened(environments, self.environment, self.settings.command_timeout) as sides:
             for note in notes_about(sides):
                 say("warning", note)
-            result = asyncio.run(self._result(environments, sides))
+            result = asyncio.run(self.result(environments, sides))
         return self._finish(result.data())
 
     def run_remotely(self, settings: AgentSettings) -> int:
@@ -170,8 +170,9 @@ class PreviewCommand:
         self._print(result)
         return self._code(result)
 
-    async def _result(self, environments: Any, sides: Any) -> Any:
-        from master.bindings import bind
+    async def result(self, environments: Any, sides: Any) -> Any:
+        """Return the `PreviewResult` of the selected nodes."""
+        from master.bindings import Surroundings, bind
         from master.preview.nodes import PreviewNodes
         from master.preview.pool import PreviewPool
         from master.preview.run import run_preview
@@ -181,7 +182,7 @@ class PreviewCommand:
         client = await asyncio.to_thread(puppetdb_client, self.settings)
         pool = PreviewPool.of(self.settings, environments, size=int(self.options.workers), on_question=PuppetDbQueries(client))
         try:
-            indirector = await asyncio.to_thread(bind, self.settings, environments, pool.compile_pool, None, client=client)
+            indirector = await asyncio.to_thread(bind, self.settings, environments, pool.compile_pool, None, Surroundings(client=client))
             nodes = PreviewNodes(
                 settings=self.settings,
                 facts=indirector.facts,
@@ -224,11 +225,16 @@ class PreviewCommand:
 
 
 def write_page(path: Path, data: dict[str, Any]) -> None:
-    """Write the page of a result; only its owner may read it, because diffs show the contents of files."""
+    """Write the page of a result."""
     from master.preview.page import render_html
 
+    write_html(path, render_html(data))
+
+
+def write_html(path: Path, page: str) -> None:
+    """Write a page; only its owner may read it, because it shows the contents of files or errors."""
     try:
-        write_atomic(path, render_html(data).encode(), mode=0o600)
+        write_atomic(path, page.encode(), mode=0o600)
     except OSError as err:
         raise PuppetError(f"The page could not be written to {path}: {err.strerror}") from err
     say("notice", f"The page is {path}")

@@ -8,7 +8,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -240,6 +240,15 @@ class VersionArchive:
         if is_new:
             history.pop(code_id, None)
         history[code_id] = None
+        self._write_history(history)
+
+    def add_to_history(self, code_id: str) -> None:
+        """Make a stored version the latest one although it is not the current one; what is replaced later stays as long as others."""
+        history = self._history()
+        history.pop(code_id, None)
+        self._write_history({**history, code_id: time.time()})
+
+    def _write_history(self, history: Mapping[str, float | None]) -> None:
         entries = [{"version": name, "replaced": replaced} for name, replaced in history.items() if (self.folder / name).is_dir()]
         write_atomic(self.folder / HISTORY, plainjson.dumps_pretty(entries))
 

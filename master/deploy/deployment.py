@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from environments.revisions import DEPLOYMENT
 from environments.settings import environment_settings
 from environments.versions import check_branch, is_named_after, place_of
 from shared.data import plainjson
-from shared.errors import ConfigError, NotFound, PuppetError
+from shared.errors import ConfigError, Conflict, NotFound, PuppetError
 from shared.filesystem.files import links_out_of, write_atomic
 from shared.git import Git, check_ref, is_commit
 from shared.names import valid_environment
@@ -24,6 +25,8 @@ from shared.settings import MasterSettings
 
 from ..checks.environments import check_code
 from ..checks.findings import Finding, run_check
+from ..rollouts.machine import COMPLETING, RolloutCommand, advance
+from ..rollouts.storage import RolloutFiles, RolloutStorage
 from .archive import VersionArchive
 from .git import Repository
 from .history import VersionHistory
@@ -45,6 +48,7 @@ class DeploymentOptions:
         checks: Whether manifests, templates and data have to parse.
         adopt: Whether a folder that is in the link's place becomes a version.
         is_pushed: Whether a push is the reason: a rollback and another branch of the same name are then left alone.
+        abort_rollout: Whether a rollout of the environment that is under way is aborted.
     """
 
     repository: str = ""
@@ -52,6 +56,7 @@ class DeploymentOptions:
     checks: bool = True
     adopt: bool = False
     is_pushed: bool = False
+    abort_rollout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,23 +140,76 @@ class Deployments:
             ChecksFailed: The code does not parse.
             PuppetError: It cannot be fetched, or another deployment is running.
         """
-        archive, ref = self.archive(environment), check_ref(options.ref or environment)
-        repository = self.repository(options.repository)
+        archive = self.archive(environment)
         with plain_umask(), archive.locked(self.patience(is_pushed=options.is_pushed)):
-            commit = repository.commit_of(ref)
+            if options.abort_rollout:
+                self._abort_rollout(environment)
+            self.check_rollout(environment)
             history = self.history(environment)
-            if options.is_pushed:
-                check_branch(environment, history.record, ref)
-                history.check_rollback(commit)
-            self.say(f"{ref} of {repository.name} is {commit}")
-            findings: list[Finding] = []
-            version = self.stored_version(archive, commit, options)
-            if not version:
-                with archive.staging() as staging:
-                    version, findings = self._make(archive, staging, commit, ref, repository, options)
+            version, commit, ref, findings = self._store(archive, history, options)
             switched = self.switch(archive, version, history, is_new=True, adopt=options.adopt)
             removed = archive.expire(keep=self.settings.deploy_keep, for_seconds=self.settings.deploy_keep_time, spare=switched.spare)
         return DeploymentResult(environment, version, switched.before, commit, ref, removed, [*findings, *switched.findings])
+
+    def prepare(self, environment: str, options: DeploymentOptions) -> DeploymentResult:
+        """
+        Store a version for a rollout; the environment is unchanged. Blocks.
+
+        Raises:
+            Conflict: The environment was never deployed, is this version already, or has a rollout.
+            ChecksFailed, PuppetError: As `deploy`.
+        """
+        archive = self.archive(environment)
+        with plain_umask(), archive.locked():
+            self.check_rollout(environment)
+            before = archive.current()
+            if before is None:
+                raise Conflict(f"{environment} has no version before this one", hint=f"Deploy it once: puppet deploy {environment}.")
+            version, commit, ref, findings = self._store(archive, archive.history(), options)
+            if version == before:
+                raise Conflict(f"{environment} is {version} already", hint="There is nothing to roll out.")
+            archive.add_to_history(version)
+        return DeploymentResult(environment, version, before, commit, ref, findings=findings)
+
+    def _store(self, archive: VersionArchive, history: VersionHistory, options: DeploymentOptions) -> tuple[str, str, str, list[Finding]]:
+        """Return the version of a ref, which is stored, its commit, the ref and the findings of the checks; the caller holds the lock."""
+        environment = archive.root.name
+        ref, repository = check_ref(options.ref or environment), self.repository(options.repository)
+        commit = repository.commit_of(ref)
+        if options.is_pushed:
+            check_branch(environment, history.record, ref)
+            history.check_rollback(commit)
+        self.say(f"{ref} of {repository.name} is {commit}")
+        version = self.stored_version(archive, commit, options)
+        if version:
+            return version, commit, ref, []
+        with archive.staging() as staging:
+            version, findings = self._make(archive, staging, commit, ref, repository, options)
+        return version, commit, ref, findings
+
+    def check_rollout(self, environment: str, version: str = "") -> None:
+        """Raise Conflict when the environment has a rollout under way, unless that has only to switch to this version."""
+        stored = self.rollouts.load(environment)
+        if stored is None or not stored.rollout.is_active:
+            return
+        rollout = stored.rollout
+        if version and rollout.status == COMPLETING and rollout.plan.after == version:
+            return
+        raise Conflict(
+            f"A rollout of {environment} to {rollout.plan.ref or rollout.plan.after} is {rollout.status} (wave {rollout.step_name})",
+            hint=f"See puppet rollout status {environment}. To abort it and deploy to all nodes: puppet deploy --now --abort-rollout.",
+        )
+
+    def _abort_rollout(self, environment: str) -> None:
+        stored = self.rollouts.load(environment)
+        if stored is not None and stored.rollout.is_active:
+            self.rollouts.save(advance(stored.rollout, [RolloutCommand("abort", "puppet deploy")], time.time()), stored.revision)
+            self.say(f"Aborted the rollout of {environment}")
+
+    @property
+    def rollouts(self) -> RolloutStorage:
+        """The rollouts of all environments."""
+        return RolloutFiles(self.settings.environmentpath)
 
     def repository(self, address: str, *, most: float = math.inf) -> Repository:
         """Return the control repository, '' for that of the settings; it has `most` seconds to answer. Raise ConfigError, Unsupported."""
@@ -241,6 +299,7 @@ class Deployments:
         with plain_umask(), archive.locked(self.patience()):
             history = self.history(environment)
             target = history.require(version) if version else history.before_current()
+            self.check_rollout(environment, target)
             record = next(each.record for each in history.versions if each.code_id == target)
             switched = self.switch(archive, target, history, is_new=False, adopt=False)
         return DeploymentResult(environment, target, switched.before, record.get("commit"), record.get("ref"), [], switched.findings)
@@ -251,6 +310,7 @@ class Deployments:
         if not history.versions:
             raise NotFound(f"puppet deploy has made no version of {environment}", hint="See puppet deploy --list.")
         with archive.locked(self.patience()):
+            self.check_rollout(environment)
             self.remove_versions(archive)
 
     def remove_versions(self, archive: VersionArchive) -> None:

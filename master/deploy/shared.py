@@ -15,7 +15,7 @@ from ..checks.findings import Finding
 from ..code import rows
 from ..code.follower import CodeProblem
 from .archive import ADOPTED, VersionArchive
-from .deployment import DeploymentOptions, Deployments, Switched, plain_umask
+from .deployment import DeploymentOptions, DeploymentResult, Deployments, Switched, plain_umask
 from .history import DeployedVersion, VersionHistory
 from .tree import digest_of
 
@@ -43,6 +43,12 @@ class SharedDeployments(Deployments):
         """Return the versions of an environment, as the rows say."""
         current, stored = self.database.transact(lambda connection: rows.read_history(connection, environment))
         return VersionHistory(environment, [_deployed(each, each.version.version == current) for each in stored])
+
+    def prepare(self, environment: str, options: DeploymentOptions) -> DeploymentResult:
+        """Refuse a rollout, whose state is in files of one master."""
+        raise Unsupported(
+            "A rollout needs a master that shares its state with no other", hint=f"For all nodes at once: puppet deploy {environment}."
+        )
 
     def stored_version(self, archive: VersionArchive, commit: str, options: DeploymentOptions) -> str:
         """Return the stored version that a commit would become; what was pushed is not deployed twice, for two masters may hear of it."""

@@ -20,6 +20,7 @@ RUN_STORE = "run the store"
 RECORD_ORIGINS = "save statistics of the catalog cache"
 RECORD_DEPENDENCIES = "save dependency records"
 DEPLOY = "deploy for the web hook"
+WATCH_ROLLOUTS = "watch rollouts"
 HEAR_OTHER_MASTERS = "hear of changes of other masters"
 DRAIN_STATE_QUEUE = "store pending reports and files"
 REMOVE_OLD_REPORTS = "remove old reports"
@@ -30,7 +31,7 @@ MASTER_TASKS = (
     *HTTP_TASKS,
     *CA_TASKS,
     *map(SupervisedTask, (WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, MEASURE_LOOP, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD)),
-    *map(SupervisedTask, (RUN_STORE, RECORD_ORIGINS, RECORD_DEPENDENCIES, DEPLOY, HEAR_OTHER_MASTERS, WATCH_HEALTH)),
+    *map(SupervisedTask, (RUN_STORE, RECORD_ORIGINS, RECORD_DEPENDENCIES, DEPLOY, WATCH_ROLLOUTS, HEAR_OTHER_MASTERS, WATCH_HEALTH)),
     *map(SupervisedTask, (DRAIN_STATE_QUEUE, REMOVE_OLD_REPORTS)),
     *map(SupervisedTask, (LOOK_AT_CODE, FOLLOW_CODE)),
     SupervisedTask(RETIRE_WORKER, ends=True),

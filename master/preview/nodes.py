@@ -70,15 +70,8 @@ class PreviewNodes:
         return await self.matching("nodes[certname]{}")
 
     async def matching(self, query: str) -> list[str]:
-        """Return the certnames that a query in PQL finds, sorted; raise BadData when it finds something else, PuppetError."""
-        answer = await self.client.get(f"{QUERY_PATH}?query={quote_plus(query)}")
-        if not answer.is_success:
-            raise PuppetError(f"The query for nodes failed: {answer.problem}")
-        rows = await asyncio.to_thread(lambda: list(rows_of(answer)))
-        try:
-            return sorted({valid_certname(str(row["certname"])) for row in rows})
-        except (KeyError, TypeError) as err:
-            raise BadData("The query for nodes finds rows without a certname", hint="Write: nodes[certname] { … }") from err
+        """Return the certnames that a query finds; see `certnames_matching`."""
+        return await certnames_matching(self.client, query)
 
     async def job(self, name: str) -> CompileJob | None:
         """
@@ -154,6 +147,18 @@ class PreviewNodes:
         except BadData:
             return None
         return Client(name, "", authenticated=True, extensions=certificates.trusted_extensions(certificate, self._oid_names))
+
+
+async def certnames_matching(client: PuppetDbClient, query: str) -> list[str]:
+    """Return the certnames that a query in PQL finds, sorted; raise BadData when it finds something else, PuppetError."""
+    answer = await client.get(f"{QUERY_PATH}?query={quote_plus(query)}")
+    if not answer.is_success:
+        raise PuppetError(f"The query for nodes failed: {answer.problem}")
+    rows = await asyncio.to_thread(lambda: list(rows_of(answer)))
+    try:
+        return sorted({valid_certname(str(row["certname"])) for row in rows})
+    except (KeyError, TypeError) as err:
+        raise BadData("The query for nodes finds rows without a certname", hint="Write: nodes[certname] { … }") from err
 
 
 def _names_of(stored: StoredBodies[Facts]) -> list[str]:

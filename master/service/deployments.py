@@ -94,6 +94,15 @@ def deploy_by_program(settings: MasterSettings, command: Sequence[str] = COMMAND
     return deploy
 
 
+def switch_by_program(settings: MasterSettings, command: Sequence[str] = COMMAND) -> Callable[[str, str], Awaitable[None]]:
+    """Return the function with which a master of these settings switches an environment to a stored version; it raises PuppetError."""
+
+    async def switch(environment: str, version: str) -> None:
+        await run_deploy(settings, [environment, f"--rollback={version}"], f"switch {environment} to {version}", command)
+
+    return switch
+
+
 async def run_deploy(settings: MasterSettings, words: Sequence[str], action: str, command: Sequence[str] = COMMAND) -> Any:
     """Run `puppet deploy` with these words for a master of these settings; return what it prints as JSON. PuppetError when it fails."""
     flags = {"confdir": settings.confdir, "codedir": settings.codedir, "vardir": settings.vardir, "user": settings.user}

@@ -276,6 +276,39 @@ def test_the_tutorial_leads_from_a_manifest_to_a_rollback(tmp_path: Path) -> Non
                 assert expected in text, text
 
 
+ROLLOUT = {
+    "rollout-start": "production: the rollout of main is progressing, wave canary (1 of 3)",
+    "rollout-status": "Next: wave 10% opens in",
+    "rollout-commands": "production: the rollout of main is aborted",
+    "rollout-watch": "aborted",
+    "rollout-emergency": "Notice: Aborted the rollout of production",
+}
+"""What the blocks of the page on rollouts print, in their order; the last one during a second rollout."""
+
+
+def test_a_rollout_does_what_its_page_says(tmp_path: Path) -> None:
+    assert [each.name for each in blocks("docs/rollout.md", "sh")] == list(ROLLOUT)
+    repository = ControlRepository(tmp_path / "control")
+    repository.commit(CODE)
+    settings = SETTINGS | {"deploy_repository": str(repository.folder)}
+    with master(tmp_path, **settings) as process:
+        make_first_environment(tmp_path / "conf/code")
+        write_conf(tmp_path / "conf", settings)
+        fill_store(tmp_path / "var/store/store.sqlite")
+        process.start()
+        shell = Host(process).shell("home")
+        shell.type("puppet deploy production")
+        repository.git("checkout", "--quiet", "-b", "main")
+        repository.commit({"manifests/site.pp": "notify { 'new': }\n"})
+        for name, expected in ROLLOUT.items():
+            body = block("docs/rollout.md", "sh", name).body
+            if name == "rollout-emergency":
+                shell.type("puppet rollout start production --ref main")
+            text = shell.type(body, {4} if name == "rollout-watch" else {0})
+            assert expected in text, text
+        assert (shell.folder / "rollout.html").read_text().startswith("<!DOCTYPE html>")
+
+
 @pytest.mark.parametrize("block", [each for each in COMMANDS if not each.name], ids=str)
 def test_the_lines_of_a_block_can_be_typed_beside_a_running_master(block: Block, host: Host) -> None:
     text = type_lines(host.shell(str(block)), block.body)

@@ -69,6 +69,7 @@ COMMANDS = {
     "resource": (["resource", "host"], {0}),
     "preview": (["preview", "--from", "production", "--to", "other", "--nodes", "NODE"], {0, 1, 2}),
     "deploy": (["deploy", "production"], {1}),  # no repository is named
+    "rollout": (["rollout", "list"], {0}),
     "config set": (["config", "set", "--section", "agent", "splay", "false"], {0}),
     "module list": (["module", "list"], {0}),
     "plugin download": (["plugin", "download"], {1}),  # no master answers

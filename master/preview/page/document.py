@@ -23,18 +23,23 @@ _FOLDER = Path(__file__).parent
 
 def render_html(result: Mapping[str, Any]) -> str:
     """Return the page for the result of a preview as data (`docs/preview.md`): a whole document, which refers to nothing outside it."""
-    style, script = ((_FOLDER / name).read_text("utf-8") for name in ("page.css", "page.js"))
+    style, script = page_style(), (_FOLDER / "page.js").read_text("utf-8")
     title = f"{result['from']['name']} → {result['to']['name']}"
     return Template((_FOLDER / "page.html").read_text("utf-8")).substitute(
         title=html.escape(title),
-        policy=f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src {_source(style)}; script-src {_source(script)}",
+        policy=f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src {source_of(style)}; script-src {source_of(script)}",
         style=style,
         script=script,
         data=_inert(orjson.dumps(_packed(result)).decode()),
     )
 
 
-def _source(text: str) -> str:
+def page_style() -> str:
+    """Return the style of the page, for other pages with its look."""
+    return (_FOLDER / "page.css").read_text("utf-8")
+
+
+def source_of(text: str) -> str:
     """Return the text's digest as a source of a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 

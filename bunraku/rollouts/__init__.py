@@ -1,0 +1,1 @@
+"""The command `puppet rollout`: its start and its output."""

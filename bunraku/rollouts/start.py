@@ -1,0 +1,230 @@
+"""The start of a rollout: the version is stored, its preview made, and its waves' nodes are found; only then is it there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote_plus
+
+from environments.directories import Environments
+from environments.settings import environment_settings
+from environments.versions import versions_folder
+from master.deploy.deployment import DeploymentOptions, DeploymentResult, Deployments
+from master.preview.nodes import certnames_matching
+from master.preview.pool import Sides
+from master.preview.result import PreviewSide
+from master.puppetdb.client import QUERY_PATH, PuppetDbClient, rows_of
+from master.puppetdb.configured import puppetdb_client
+from master.reports.stored import latest_reports
+from master.rollouts.machine import BadNodesLimit, Rollout, RolloutPlan, begin
+from master.rollouts.prediction import change_text, prediction_of
+from master.rollouts.waves import DEFAULT_WAVES, Wave, parse_waves, waves_of
+from shared.data.durations import duration
+from shared.data.plainyaml import loads
+from shared.errors import BadData, ConfigError, Conflict, PuppetError
+from shared.filesystem.files import read_regular
+from shared.settings import MasterSettings
+
+FILE: Final = "rollout.yaml"
+_MAX_FILE: Final = 64 * 1024
+_MEMBERS: Final = ("waves", "wait", "max_failed", "noop_first", "on_failure")
+_ON_FAILURE: Final = ("stop", "rollback")
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutWishes:
+    """The options of a rollout, of a command line or a rollout.yaml; None is what they do not say."""
+
+    waves: tuple[Wave, ...] | None = None
+    wait: float | None = None
+    max_failed: BadNodesLimit | None = None
+    noop_first: bool | None = None
+    rolls_back: bool | None = None
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any], place: str) -> RolloutWishes:
+        """Return the options in plain data; raise ConfigError, which names the place."""
+        try:
+            if unknown := set(data) - set(_MEMBERS):
+                raise BadData(f"There is no '{min(map(str, unknown))}'", hint=f"There are {', '.join(_MEMBERS)}.")
+            noop, failure, waves = data.get("noop_first"), data.get("on_failure"), data.get("waves")
+            if failure not in (None, *_ON_FAILURE) or not isinstance(noop, bool | None):
+                raise BadData("on_failure is stop or rollback, noop_first true or false")
+            return cls(
+                None if waves is None else parse_waves(waves) if isinstance(waves, str) else waves_of(waves),
+                None if data.get("wait") is None else float(duration(data["wait"])),
+                None if data.get("max_failed") is None else _limit(str(data["max_failed"])),
+                noop,
+                None if failure is None else failure == "rollback",
+            )
+        except (BadData, ValueError) as err:
+            raise ConfigError(f"{place}: {err}", hint=getattr(err, "hint", "")) from err
+
+
+def _limit(text: str) -> BadNodesLimit:
+    number, percent = text.removesuffix("%"), text.endswith("%")
+    if not number.isdecimal() or len(number) > 9 or (percent and int(number) > 100):
+        raise BadData(f"'{text[:40]}' is neither a number of nodes nor a percentage")
+    return BadNodesLimit(percent=float(number)) if percent else BadNodesLimit(int(number))
+
+
+def wishes_in(version: Path) -> RolloutWishes:
+    """Return the options in the rollout.yaml of a version; none when it has no such file. Raises ConfigError. Blocks."""
+    try:
+        data = loads(read_regular(version / FILE, _MAX_FILE))
+    except FileNotFoundError:
+        return RolloutWishes()
+    except (OSError, BadData) as err:
+        raise ConfigError(f"{FILE} of the control repository: {err}") from err
+    if not isinstance(data, dict):
+        raise ConfigError(f"{FILE} of the control repository is not a map", hint=f"It has {', '.join(_MEMBERS)}.")
+    return RolloutWishes.of(data, f"{FILE} of the control repository")
+
+
+class CatalogsFailed(PuppetError):
+    """Catalogs do not compile with the new version: the rollout did not begin."""
+
+    def __init__(self, environment: str, preview: Mapping[str, Any]) -> None:
+        nodes = {node for error in preview["errors"] if error["state"] == "new" for node in error["nodes"]}
+        number = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+        super().__init__(
+            f"The rollout of {environment} did not begin: the catalogs of {number} no longer compile",
+            hint="No node got the new version.",
+        )
+        self.preview = preview
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutStart:
+    """
+    Starts rollouts on a master's host.
+
+    Args:
+        make_preview: Returns the result of a preview of all nodes (docs/preview.md), and blocks; it is told the sides.
+        interval: Seconds between two runs of an agent.
+    """
+
+    settings: MasterSettings
+    deployments: Deployments
+    make_preview: Callable[[Environments, Sides], dict[str, Any]]
+    interval: float
+
+    def start(self, environment: str, options: DeploymentOptions, wishes: RolloutWishes, check: str, notify: str) -> Rollout:
+        """
+        Start a rollout. Blocks.
+
+        Raises:
+            CatalogsFailed: The preview has new errors.
+            Conflict: Another rollout is under way, or there is nothing to roll out.
+            PuppetError: The version cannot be stored, or a query for nodes failed.
+        """
+        if self.settings.state != "files":
+            raise ConfigError(
+                "A rollout has one master: it is not supported with a state that several share", hint="See the setting state."
+            )
+        result = self.deployments.prepare(environment, options)
+        folder = versions_folder(self.deployments.archive(environment).root)
+        wishes = _merged(wishes, wishes_in(folder / result.version))
+        preview = self._preview(environment, result, folder)
+        plan = RolloutPlan(
+            environment,
+            str(result.before),
+            result.version,
+            wishes.waves or parse_waves(DEFAULT_WAVES),
+            ref=str(result.ref),
+            wait=1800.0 if wishes.wait is None else wishes.wait,
+            interval=self.interval,
+            max_failed=wishes.max_failed or BadNodesLimit(),
+            noop_first=bool(wishes.noop_first),
+            rolls_back=bool(wishes.rolls_back),
+            check=check,
+            notify=notify,
+        )
+        rollout = asyncio.run(self._begin(plan, sorted(preview["nodes"])))
+        storage = self.deployments.rollouts
+        with self.deployments.archive(environment).locked():
+            # The preview took a while, in which somebody may have deployed, or started another one.
+            self.deployments.check_rollout(environment)
+            if self.deployments.archive(environment).current() != result.before:
+                raise Conflict(f"{environment} was deployed in between", hint="Start the rollout again.")
+            last = storage.load(environment)
+            storage.save_prediction(environment, prediction_of(result.version, preview))
+            return storage.save(rollout, last.revision if last is not None else 0).rollout
+
+    def _preview(self, environment: str, result: DeploymentResult, folder: Path) -> dict[str, Any]:
+        sides = Sides(
+            environment,
+            PreviewSide(environment, str(folder / str(result.before))),
+            PreviewSide(str(result.ref), str(folder / result.version), revision=result.commit),
+        )
+        self.deployments.say("Previewing the change")
+        preview = self.make_preview(Environments(environment_settings(self.settings)), sides)
+        if any(error["state"] == "new" for error in preview["errors"]):
+            raise CatalogsFailed(environment, preview)
+        return preview
+
+    async def _begin(self, plan: RolloutPlan, nodes: Sequence[str]) -> Rollout:
+        """Return the rollout with what is known about its nodes' last runs."""
+        client = await asyncio.to_thread(puppetdb_client, self.settings)
+        try:
+            found = [frozenset(await certnames_matching(client, wave.query)) if wave.query else frozenset() for wave in plan.waves]
+            plan = replace(plan, waves=tuple(replace(wave, members=members) for wave, members in zip(plan.waves, found, strict=True)))
+            runs = await self._last_runs(client, nodes)
+            habits = await _last_changes(client) if self._has_store else {}
+        finally:
+            await client.close()
+        now = datetime.now(UTC)
+        silent = [node for node, (_, at) in runs.items() if at is None or (now - at).total_seconds() > 2 * self.interval]
+        failing = [node for node, (status, _) in runs.items() if status == "failed"]
+        return begin(plan, nodes, time.time(), failing=failing, silent=silent, habits=habits)
+
+    @property
+    def _has_store(self) -> bool:
+        return self.settings.storeconfigs or "puppetdb" in self.settings.reports
+
+    async def _last_runs(self, client: PuppetDbClient, nodes: Sequence[str]) -> dict[str, tuple[str, datetime | None]]:
+        """Return, by node, the status of its last run and when it reported; nothing about nodes where no reports are stored."""
+        if self._has_store:
+            rows = await _rows(client, "nodes[certname, latest_report_status, report_timestamp] { }")
+            runs = {row["certname"]: (row["latest_report_status"], _time(row["report_timestamp"])) for row in rows}
+            return {node: runs.get(node, ("", None)) for node in nodes}
+        if "store" not in self.settings.reports:
+            return {}
+        reports = await asyncio.to_thread(lambda: list(latest_reports(self.settings.reportdir, nodes)))
+        wanted = set(nodes)
+        return {report.node: (report.status, report.received) for report in reports if report.node in wanted}
+
+
+async def _rows(client: PuppetDbClient, query: str) -> list[dict[str, Any]]:
+    answer = await client.get(f"{QUERY_PATH}?query={quote_plus(query)}")
+    if not answer.is_success:
+        raise PuppetError(f"The query for the nodes' last runs failed: {answer.problem}")
+    return await asyncio.to_thread(lambda: list(rows_of(answer)))
+
+
+async def _last_changes(client: PuppetDbClient) -> dict[str, list[str]]:
+    """Return the changes of each node's last run: what it changes at every run is not the new version's."""
+    changes: dict[str, list[str]] = {}
+    query = (
+        "events[certname, resource_type, resource_title, property] "
+        "{ latest_report? = true and status = 'success' and corrective_change = false }"
+    )
+    for row in await _rows(client, query):
+        text = change_text(f"{row['resource_type']}[{row['resource_title']}]", row["property"])
+        changes.setdefault(row["certname"], []).append(text)
+    return changes
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+def _merged(first: RolloutWishes, second: RolloutWishes) -> RolloutWishes:
+    """Return the options of the first, and those of the second that it lacks."""
+    names = RolloutWishes.__dataclass_fields__
+    return RolloutWishes(**{name: getattr(second if getattr(first, name) is None else first, name) for name in names})

@@ -1,0 +1,1 @@
+"""Rollouts: deployments that reach the nodes in waves, are watched, and stop by themselves."""

@@ -1,0 +1,40 @@
+"""An administrator's commands to a rollout, from the command line or over HTTP."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from shared.errors import BadRequest, Conflict, NotFound
+from shared.suggestions import did_you_mean
+
+from .machine import COMPLETING, Rollout, RolloutCommand, advance, allowed_commands
+from .storage import RolloutStorage
+
+ACTIONS: Final = ("pause", "resume", "abort")
+MAX_REASON: Final = 500
+_ATTEMPTS: Final = 20
+
+
+def command_rollout(storage: RolloutStorage, environment: str, action: str, reason: str, now: float) -> Rollout:
+    """
+    Store a rollout after an administrator's command, and return it. Blocks.
+
+    Raises:
+        BadRequest: There is no such command. NotFound: There is no rollout. Conflict: The state of the rollout forbids the command.
+    """
+    if action not in ACTIONS:
+        raise BadRequest(f"There is no action '{action[:40]}'", hint=did_you_mean(action, ACTIONS) or f"There are {', '.join(ACTIONS)}.")
+    for attempt in range(_ATTEMPTS):
+        stored = storage.load(environment)
+        if stored is None:
+            raise NotFound(f"There is no rollout of {environment}", hint=f"Start one: puppet rollout start {environment} --ref REF.")
+        rollout = stored.rollout
+        # The link may be switched at this moment, after which an abort would say something wrong.
+        if action not in allowed_commands(rollout) or rollout.status == COMPLETING:
+            raise Conflict(f"The rollout of {environment} is {rollout.status}: {action} is not possible")
+        try:
+            return storage.save(advance(rollout, [RolloutCommand(action, reason[:MAX_REASON])], now), stored.revision).rollout
+        except Conflict:
+            if attempt + 1 == _ATTEMPTS:
+                raise
+    raise AssertionError("unreachable")

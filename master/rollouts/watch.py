@@ -1,0 +1,330 @@
+"""
+The rollouts of a running master: it gives each run its version, watches catalogs and reports, and acts when a state asks for it.
+
+The stored state decides. What is observed goes into it before a report is answered, and a wave is open only once that is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from environments.runs import VersionForRun
+from environments.versions import find_version
+from httpd.metrics import Samples
+from shared.data import plainjson
+from shared.errors import CompileError, Conflict, PuppetError
+from shared.models.report import Report
+from shared.process.log import NOTICE
+from shared.programs import run_output
+
+from ..observability.metrics import Metrics
+from ..pools.compiled_catalog import CompiledCatalog
+from ..pools.jobs import CompileJob
+from .machine import (
+    Announced,
+    CatalogSent,
+    CheckAnswered,
+    LinkSwitched,
+    Rollout,
+    RolloutEvent,
+    RunReported,
+    advance,
+    due,
+)
+from .prediction import Prediction, run_reported
+from .status import status_of
+from .storage import RolloutStorage
+
+log = logging.getLogger("puppet.rollout")
+
+HEARTBEAT: Final = 30.0
+"""Seconds after which a state is stored although nothing happened, so that a restart loses no more of its time."""
+RETRY: Final = 60.0  # seconds until a link that could not be switched is tried again
+STORE_TIMEOUT: Final = 10.0
+MAX_EVENTS: Final = 50_000
+MAX_OUTPUT: Final = 64 * 1024
+ATTEMPTS: Final = 10
+
+Switch = Callable[[str, str], Awaitable[None]]
+"""Switches an environment to a stored version; raises PuppetError."""
+
+
+CompileCatalog = Callable[[CompileJob], Coroutine[Any, Any, CompiledCatalog]]
+"""Returns the catalog of a job; raises CompileError, Unavailable."""
+
+
+@dataclass(eq=False, repr=False)
+class RolloutWatch:
+    """
+    Watches the rollouts of a master.
+
+    Args:
+        root_of: Returns the folder of an environment; NotFound.
+        current: The version of a run where there is no rollout.
+        timeout: Seconds that a program of the site's may take.
+        now: Seconds since the epoch.
+        period: Seconds between two looks at the stored states; `gathering` those in which observations are stored together.
+    """
+
+    storage: RolloutStorage
+    root_of: Callable[[str], str]
+    current: VersionForRun
+    switch: Switch
+    timeout: float = 60.0
+    now: Callable[[], float] = time.time
+    period: float = 1.0
+    gathering: float = 0.2
+    _active: dict[str, Rollout] = field(default_factory=dict, init=False)
+    _predictions: dict[str, tuple[str, Prediction | None]] = field(default_factory=dict, init=False)
+    _events: dict[str, list[RolloutEvent]] = field(default_factory=dict, init=False)
+    _saving: list[asyncio.Future[None]] = field(default_factory=list, init=False)
+    _sent: dict[tuple[str, str], str] = field(default_factory=dict, init=False)  # versions of catalogs, for reports that name none
+    _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _acting: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _tried: dict[str, float] = field(default_factory=dict, init=False)
+
+    # --- what runs get
+
+    def version_for(self, client: str, environment: str) -> str:
+        """Return the version (its folder) of a client's new run. Blocks, briefly."""
+        rollout = self._rollout(environment)
+        if rollout is None or not client:
+            return self.current(client, environment)
+        version = rollout.plan.after if rollout.has_new_version(client) else rollout.plan.before
+        return find_version(self.root_of(environment), version) or self.current(client, environment)
+
+    def _rollout(self, environment: str) -> Rollout | None:
+        """Return the rollout of an environment that is under way, as it is stored now. Blocks, briefly."""
+        try:
+            stored = self.storage.load(environment)
+        except PuppetError as err:
+            log.error("Runs in %s get its current version: %s", environment, err)
+            return None
+        return stored.rollout if stored is not None and stored.rollout.is_active else None
+
+    async def catalog(self, job: CompileJob, compile: CompileCatalog) -> CompiledCatalog:
+        """Return a catalog and note how that went; one of a wave that only simulates is made so. Raises what `compile` raises."""
+        rollout = await asyncio.to_thread(self._rollout, job.environment) if job.pin else None
+        version = Path(job.pin).name
+        if rollout is None or version not in (rollout.plan.before, rollout.plan.after):
+            return await compile(job)
+        try:
+            catalog = await compile(job)
+        except CompileError as err:
+            self._note(job.environment, RunReported(job.certname, version, failed=True, message=err.message))
+            raise
+        self._sent[job.environment, job.certname] = version
+        self._note(job.environment, CatalogSent(job.certname, version))
+        is_noop = version == rollout.plan.after and rollout.is_noop(job.certname)
+        return await asyncio.to_thread(simulating, catalog) if is_noop else catalog
+
+    # --- what is observed
+
+    async def reported(self, report: Report) -> None:
+        """Take a report into the state of its environment's rollout; return when it is stored, or cannot be, which is logged."""
+        environment = report.environment or ""
+        rollout = await asyncio.to_thread(self._rollout, environment) if environment else None
+        if rollout is None:
+            return
+        version = report.code_id or self._sent.get((environment, report.host), "")
+        try:
+            prediction = await asyncio.to_thread(self._prediction, rollout)
+        except PuppetError as err:
+            log.error("The changes of %s are not compared with the preview: %s", report.host, err)
+            prediction = None
+        event = await asyncio.to_thread(run_reported, report, version, prediction)
+        saved = asyncio.get_running_loop().create_future()
+        self._saving.append(saved)
+        self._note(environment, event)
+        try:
+            async with asyncio.timeout(STORE_TIMEOUT):
+                await saved
+        except TimeoutError:
+            log.warning("The state of the rollout of %s was not stored within %g seconds", environment, STORE_TIMEOUT)
+
+    def _note(self, environment: str, event: RolloutEvent) -> None:
+        events = self._events.setdefault(environment, [])
+        if len(events) >= MAX_EVENTS:
+            log.error("The rollout of %s cannot be stored, and no longer takes up what it observes", environment)
+            return
+        events.append(event)
+        self._woken.set()
+
+    def _prediction(self, rollout: Rollout) -> Prediction | None:
+        """Return the prediction of a rollout, read once. Blocks."""
+        environment, version = rollout.plan.environment, rollout.plan.after
+        known = self._predictions.get(environment)
+        if known is None or known[0] != version:
+            data = self.storage.load_prediction(rollout)
+            known = self._predictions[environment] = version, None if data is None else Prediction.of(data)
+        return known[1]
+
+    # --- the state
+
+    async def keep_watch(self) -> None:
+        """Watch, forever."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._keep_states())
+            group.create_task(self._keep_acting())
+
+    async def _keep_states(self) -> None:
+        while True:
+            await self.look()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.period):
+                    await self._woken.wait()
+            if self._woken.is_set():
+                await asyncio.sleep(self.gathering)
+            self._woken.clear()
+
+    async def look(self) -> None:
+        """Bring the states of all rollouts up to date, and store them."""
+        saving, self._saving = self._saving, []
+        try:
+            for environment in await asyncio.to_thread(self.storage.environments):
+                events = self._events.pop(environment, [])
+                try:
+                    await self._look_at(environment, events)
+                except (PuppetError, OSError) as err:
+                    log.error("The rollout of %s could not be stored: %s", environment, err)
+                    self._events[environment] = [*events, *self._events.get(environment, [])][:MAX_EVENTS]
+        finally:
+            for future in saving:
+                if not future.done():
+                    future.set_result(None)
+
+    async def _look_at(self, environment: str, events: Sequence[RolloutEvent]) -> None:
+        before, rollout = await asyncio.to_thread(self._advance, environment, events)
+        if before is not None and rollout is not None:
+            for _, text in (entry for entry in rollout.log if entry not in before.log):
+                log.log(NOTICE, "Rollout of %s to %s: %s", environment, rollout.plan.ref or rollout.plan.after, text)
+        if rollout is not None and rollout.is_active:
+            self._active[environment] = rollout
+        elif self._active.pop(environment, None) is not None:
+            self._sent = {key: version for key, version in self._sent.items() if key[0] != environment}
+        if rollout is not None and due(rollout):
+            self._acting.set()
+
+    def _advance(self, environment: str, events: Sequence[RolloutEvent]) -> tuple[Rollout | None, Rollout | None]:
+        """Return the state before and after events; it is stored when something but the time has changed. Blocks; PuppetError, OSError."""
+        for attempt in range(ATTEMPTS):
+            stored = self.storage.load(environment)
+            if stored is None:
+                return None, None
+            before = stored.rollout
+            if not before.is_active and not events:
+                return before, before
+            rollout = advance(before, events, self.now())
+            is_same = replace(rollout, at=before.at, elapsed=before.elapsed) == before
+            if is_same and abs(rollout.at - before.at) < HEARTBEAT:
+                return before, rollout
+            try:
+                return before, self.storage.save(rollout, stored.revision).rollout
+            except Conflict:
+                if attempt + 1 == ATTEMPTS:
+                    raise
+        raise AssertionError("unreachable")
+
+    # --- what is done outside
+
+    async def _keep_acting(self) -> None:
+        while True:
+            await self._acting.wait()
+            self._acting.clear()
+            for environment in await asyncio.to_thread(self.storage.environments):
+                with suppress(PuppetError):  # one that cannot be read is logged where it is looked at
+                    stored = await asyncio.to_thread(self.storage.load, environment)
+                    if stored is not None:
+                        await self._act(stored.rollout)
+
+    async def _act(self, rollout: Rollout) -> None:
+        """Do what a state asks for; each is done again when this process ends before its event is stored."""
+        plan, wanted = rollout.plan, due(rollout)
+        if wanted.check:
+            self._note(plan.environment, await self._asked(rollout))
+        if wanted.switch and time.monotonic() - self._tried.get(plan.environment, -RETRY) >= RETRY:
+            self._tried[plan.environment] = time.monotonic()
+            try:
+                await self.switch(plan.environment, plan.after)
+            except PuppetError as err:
+                log.error("The rollout of %s has reached all waves, but its link could not be switched: %s", plan.environment, err)
+                self._note(plan.environment, LinkSwitched(str(err)))
+            else:
+                self._note(plan.environment, LinkSwitched())
+        if wanted.announce:
+            await self._announce(rollout)
+            self._note(plan.environment, Announced(rollout.status))
+
+    async def _asked(self, rollout: Rollout) -> CheckAnswered:
+        """Return the answer of the site's program, which gets the status and agrees by ending with 0."""
+        try:
+            code, output, text = await self._run(rollout.plan.check, rollout, "check the rollout")
+        except PuppetError as err:
+            return CheckAnswered(rollout.step, passed=False, text=str(err))
+        words = (text or output.decode("utf-8", "replace")).strip()[:500]
+        return CheckAnswered(rollout.step, passed=code == 0, text=words or f"{rollout.plan.check} ended with {code}")
+
+    async def _announce(self, rollout: Rollout) -> None:
+        level = logging.ERROR if rollout.bad else NOTICE
+        reason = f": {rollout.reason}" if rollout.reason else ""
+        log.log(level, "The rollout of %s is %s%s", rollout.plan.environment, rollout.status, reason)
+        if not rollout.plan.notify:
+            return
+        try:
+            code, _, text = await self._run(rollout.plan.notify, rollout, "tell of the rollout")
+            if code != 0:
+                log.error("%s ended with %s: %s", rollout.plan.notify, code, text)
+        except PuppetError as err:
+            log.error("%s", err)
+
+    async def _run(self, program: str, rollout: Rollout, what: str) -> tuple[int, bytes, str]:
+        body = await asyncio.to_thread(lambda: plainjson.dumps(status_of(rollout)))
+        environ = {"PATH": os.defpath, "LANG": "C.UTF-8"}
+        return await run_output([program], timeout=self.timeout, most=MAX_OUTPUT, environ=environ, what=what, stdin=body)
+
+    # --- numbers
+
+    def describe(self, metrics: Metrics) -> None:
+        """Describe the nodes of rollouts under way by state."""
+
+        def nodes() -> Samples:
+            statuses = [status_of(rollout) for rollout in self._active.values()]
+            return [
+                ((status["environment"], state), sum(wave[state] for wave in status["waves"]))
+                for status in statuses
+                for state in ("waiting", "running", "good", "changed", "failed", "silent", "unforeseen")
+            ]
+
+        def stopped() -> Samples:
+            return [((environment,), int(rollout.status == "stopped")) for environment, rollout in self._active.items()]
+
+        metrics.read("puppet_rollout_nodes", "gauge", "Nodes of a rollout under way, by state.", nodes, "environment", "state")
+        metrics.read("puppet_rollout_stopped", "gauge", "1: a rollout has stopped and waits for an administrator.", stopped, "environment")
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedCompiler:
+    """A compiler whose catalogs the rollouts see."""
+
+    rollouts: RolloutWatch
+    compile: CompileCatalog
+
+    async def __call__(self, job: CompileJob) -> CompiledCatalog:
+        return await self.rollouts.catalog(job, self.compile)
+
+
+def simulating(catalog: CompiledCatalog) -> CompiledCatalog:
+    """Return a catalog all of whose resources are in noop mode. Blocks: it is parsed."""
+    data = plainjson.loads_trusted(catalog.body)
+    for resource in data["resources"]:
+        if resource["type"] not in ("Class", "Stage"):
+            resource["parameters"] = {**resource.get("parameters", {}), "noop": True}
+    return CompiledCatalog.of(plainjson.dumps(data), catalog.stored, catalog.code_id)
