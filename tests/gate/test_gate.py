@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.gate import caches
-from tests.gate.durations import part_of, seconds_of_files
+from tests.gate.durations import part_of, read_durations, seconds_of_files, stale_tests
 from tests.gate.results import Results
 from tests.gate.verdict import differing_skips, slowness
 
@@ -142,6 +142,13 @@ def test_a_cache_is_made_once_and_one_that_fails_says_why(tmp_path: Path, monkey
     assert caches.make("bad").startswith("bad: not made (3)") and "there is no mirror" in caches.make("bad")
     assert [caches.is_made(name) for name in ("good", "bad")] == [True, False]
     assert caches.main(["ugly"]) == 2
+
+
+def test_durations_are_of_tests_that_exist() -> None:
+    here = "tests/gate/test_gate.py"
+    names = [f"{here}::test_durations_are_of_tests_that_exist", f"{here}::test_that_was[removed]", "tests/test_removed.py::test_one"]
+    assert stale_tests(names) == set(names[1:])
+    assert stale_tests(read_durations()) == set()
 
 
 def test_durations_and_skips_are_committed() -> None:
