@@ -7,6 +7,7 @@ import sys
 if __name__ == "__main__":
     if sys.argv[1:2] in (["agent"], ["master"], ["db"]):  # before the imports, which take time: HUP must not end a daemon's start
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    gc.set_threshold(50_000, 20, 100)  # imports make many objects and drop none
     from .puppet import main
 
     code = main()

@@ -1,11 +1,13 @@
 """`python -m master` is `puppet master`."""
 
+import gc
 import signal
 import sys
 
 if __name__ == "__main__":
     # Before the imports, which take time: HUP must not end a daemon's start.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    gc.set_threshold(50_000, 20, 100)  # imports make many objects and drop none
     from .cli import main
 
     sys.exit(main())

@@ -11,7 +11,7 @@ SMALL = Scope(nodes=4, large_nodes=1, commands=4, warming=1, queries=2, settled=
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("side", ["ours", "postgresql"])
+@pytest.mark.parametrize("side", ["ours", pytest.param("postgresql", marks=pytest.mark.full)])
 def test_a_small_run_measures_each_command_and_each_query(side: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = store.run(SMALL, [side])[side]
     if not found:

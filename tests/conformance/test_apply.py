@@ -74,7 +74,7 @@ def cases() -> list[Any]:
         expected = json.loads((FOLDER / f"{path.stem}.expected.json").read_text())
         found += [
             pytest.param(case, expected[case["id"]], id=f"{path.stem}:{case['id']}")
-            for case in yaml.safe_load(path.read_text())
+            for case in yaml.load(path.read_text(), yaml.CSafeLoader)
             if not case.get("sandbox")
         ]
     return found

@@ -33,7 +33,7 @@ def cases() -> list[Any]:
         expected = json.loads((recorded.FOLDER / f"{path.stem}.expected.json").read_text())
         found += [
             pytest.param(case, expected[case["id"]], id=f"{path.stem}:{case['id']}", marks=[pytest.mark.smoke] * (case["id"] in SMOKE))
-            for case in yaml.safe_load(path.read_text())
+            for case in yaml.load(path.read_text(), yaml.CSafeLoader)
             if case.get("sandbox")
         ]
     return found
@@ -96,6 +96,6 @@ def test_a_system_is_changed_as_recorded(case: dict[str, Any], wanted: dict[str,
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 @pytest.mark.parametrize("type_name", ["package", "user", "group", "service"])
 def test_what_exists_in_a_system_is_listed_as_the_real_puppet_lists_it(type_name: str) -> None:
-    real, ours = (yaml.safe_load(text)[type_name] for text in in_sandbox(b"", "resource", type_name))
+    real, ours = (yaml.load(text, yaml.CSafeLoader)[type_name] for text in in_sandbox(b"", "resource", type_name))
     assert ours == real
     assert len(ours) > 1

@@ -103,7 +103,7 @@ def test_R_01_a_master_killed_while_it_signs_repeats_no_serial_and_loses_no_requ
     assert len(issued(site.ca)) == number + 2
 
 
-@pytest.mark.parametrize("point", ["unrenamed:ca_crl.pem", "ca.crl-written"])
+@pytest.mark.parametrize("point", ["unrenamed:ca_crl.pem", pytest.param("ca.crl-written", marks=pytest.mark.full)])
 def test_R_01_a_revocation_that_was_told_is_never_lost_and_one_that_was_not_can_be_repeated(site: MasterProcess, point: str) -> None:
     restarted(site)
     agents = [agent_of(site, f"agent{number}.test") for number in range(3)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import ssl
@@ -32,9 +33,25 @@ GROWING = '$x = Integer[1, 100000000].map |$i| { "a rather long text ${i} a rath
 QUIET = {"key_type": "ec", "compile_workers": "1"}
 
 
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a CA that has signed the certificate of AGENT."""
+    process = MasterProcess(tmp_path_factory.mktemp("ca"), dict(QUIET))
+    made = process.puppet("cert", "generate", AGENT)
+    assert made.code == 0, made.text
+    return process.root / "conf" / "ssl"
+
+
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[MasterProcess]:
-    """A master that is not started yet, with one compiling process."""
+def site(new_site: MasterProcess, certificates: Path) -> MasterProcess:
+    """A master that is not started yet, with one compiling process and a certificate of AGENT."""
+    shutil.copytree(certificates, new_site.root / "conf" / "ssl")
+    return new_site
+
+
+@pytest.fixture
+def new_site(tmp_path: Path) -> Iterator[MasterProcess]:
+    """The same without any certificates."""
     with reserved_port() as port, master(tmp_path / "master", metrics_port=str(port), **QUIET) as process:
         process.root.mkdir()
         process.write({"manifests/site.pp": "notify { 'first': }"})
@@ -314,14 +331,14 @@ def metrics(site: MasterProcess) -> str:
         connection.close()
 
 
-def test_what_the_ca_did_and_whom_the_master_refused_is_in_the_audit_log(site: MasterProcess) -> None:
-    access = site.root / "log" / "access.json"
-    started(site, accesslog=str(access))
-    with connected(site) as connection:
+def test_what_the_ca_did_and_whom_the_master_refused_is_in_the_audit_log(new_site: MasterProcess) -> None:
+    access = new_site.root / "log" / "access.json"
+    started(new_site, accesslog=str(access))
+    with connected(new_site) as connection:
         assert asked(connection).status == 200
         assert asked(connection, "/puppet-ca/v1/certificate_statuses/all").status == 403
-    assert site.puppet("cert", "revoke", AGENT).code == 0
-    entries = [json.loads(line) for line in (site.root / "log" / "audit.json").read_text().splitlines()]
+    assert new_site.puppet("cert", "revoke", AGENT).code == 0
+    entries = [json.loads(line) for line in (new_site.root / "log" / "audit.json").read_text().splitlines()]
     assert [(each["action"], each["name"]) for each in entries] == [
         ("create-ca", "Puppet CA: localhost"),
         ("sign", "localhost"),
@@ -341,13 +358,13 @@ def test_what_the_ca_did_and_whom_the_master_refused_is_in_the_audit_log(site: M
         (AGENT, "puppet-ca", 403),
     ]
     assert lines[1]["request"] == refused["request"] != lines[0]["request"]
-    assert '"GET /puppet' not in site.log
+    assert '"GET /puppet' not in new_site.log
 
 
-def test_certificates_that_end_are_renewed_by_agents_and_warned_of_by_the_master(site: MasterProcess, tmp_path: Path) -> None:
+def test_certificates_that_end_are_renewed_by_agents_and_warned_of_by_the_master(new_site: MasterProcess, tmp_path: Path) -> None:
     (tmp_path / "agent").mkdir()
-    started(site, autosign="true", ca_ttl="6d", auto_renewal_cert_ttl="5d")
-    agent = OurAgent(tmp_path / "agent", site.port, "agent2.test", {"scheme": "b"})
+    started(new_site, autosign="true", ca_ttl="6d", auto_renewal_cert_ttl="5d")
+    agent = OurAgent(tmp_path / "agent", new_site.port, "agent2.test", {"scheme": "b"})
     assert agent.test().code == 2
     first = x509.load_pem_x509_certificate(agent.certificate.read_bytes())
     again = agent.test()  # six days are less than the thirty before the end
@@ -356,13 +373,13 @@ def test_certificates_that_end_are_renewed_by_agents_and_warned_of_by_the_master
     assert renewed.public_key() == first.public_key()
     assert renewed.serial_number != first.serial_number
     assert [(c.not_valid_after_utc - c.not_valid_before_utc).days for c in (first, renewed)] == [6, 6]  # a day is before now
-    entries = [json.loads(line) for line in (site.root / "log" / "audit.json").read_text().splitlines()]
+    entries = [json.loads(line) for line in (new_site.root / "log" / "audit.json").read_text().splitlines()]
     assert [entry["serial"] for entry in entries if (entry["action"], entry["name"]) == ("renew", "agent2.test")] == [renewed.serial_number]
     assert "Downloaded certificate 'agent2.test' with fingerprint (SHA256)" in agent.puppet("ssl", "renew_cert")
     assert x509.load_pem_x509_certificate(agent.certificate.read_bytes()).serial_number > renewed.serial_number
-    site.until_logged("The CA's certificate 'Puppet CA: localhost' expires on ")
-    site.stop()
-    started(site)
-    wait_until(lambda: 'puppet_agent_certificates_ending{days="7"} 2' in metrics(site))
-    assert 'puppet_certificate_end_seconds{kind="master",name="localhost"} ' in metrics(site)
-    site.until_logged("Certificates of agents expire within 7 days: agent1.test, agent2.test. ")  # the numbers are there before
+    new_site.until_logged("The CA's certificate 'Puppet CA: localhost' expires on ")
+    new_site.stop()
+    started(new_site)
+    wait_until(lambda: 'puppet_agent_certificates_ending{days="7"} 2' in metrics(new_site))
+    assert 'puppet_certificate_end_seconds{kind="master",name="localhost"} ' in metrics(new_site)
+    new_site.until_logged("Certificates of agents expire within 7 days: agent1.test, agent2.test. ")  # the numbers are there before

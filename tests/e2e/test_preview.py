@@ -242,7 +242,7 @@ async def test_a_machine_without_a_shell_on_the_master_may_ask_it_for_a_preview(
         assert code == 1 and "A preview by --server takes no --repo" in error
 
 
-@pytest.mark.parametrize("store", ["auto", "none"])
+@pytest.mark.parametrize("store", ["auto", pytest.param("none", marks=pytest.mark.full)])
 async def test_the_first_preview_after_a_run_compiles_only_nodes_that_can_be_affected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], store: str
 ) -> None:

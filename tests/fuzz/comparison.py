@@ -71,7 +71,7 @@ class Wordings:
 
     @classmethod
     def load(cls, path: Path = Path(__file__).parent / "wordings.yaml") -> Wordings:
-        entries = yaml.safe_load(path.read_text()) or []
+        entries = yaml.load(path.read_text(), yaml.CSafeLoader) or []
         return cls([Wording(entry["reason"], _pattern(entry["reference"]), _pattern(entry["ours"])) for entry in entries])
 
     def rule_for(self, reference: Mapping[str, Any], ours: Mapping[str, Any]) -> Wording | None:

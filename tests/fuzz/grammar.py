@@ -111,7 +111,7 @@ class Grammar:
         topics: list[Topic] = []
         supplements: tuple[tuple[re.Pattern[str], str], ...] = ()
         for path in sorted(folder.glob("*.yaml")):
-            content: dict[str, Any] = yaml.safe_load(path.read_text())
+            content: dict[str, Any] = yaml.load(path.read_text(), yaml.CSafeLoader)
             if path.stem == "topics":
                 topics = [_topic(name, entry) for name, entry in content.items()]
                 continue

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
 RECORDED = Path(__file__).with_name("durations.json")
 LEAST = 0.1  # seconds; shorter tests are not recorded one by one
 SHORT = 0.01  # seconds that stand for each of them
@@ -18,14 +19,34 @@ def read_durations() -> dict[str, float]:
 
 
 def write_durations(seconds: Mapping[str, float]) -> None:
-    """Record the seconds of tests, sorted, a file and its tests together; those of tests that were not run stay as they are."""
+    """
+    Record the seconds of tests, sorted, a file and its tests together.
+
+    Those of tests that were not run stay as they are, if their functions still exist.
+    """
     every = {**read_durations(), **seconds}
+    stale = stale_tests(every)
     by_file: dict[str, dict[str, float]] = {}
     for test, duration in sorted(every.items()):
-        if duration >= LEAST:
+        if duration >= LEAST and test not in stale:
             file, _, name = test.partition("::")
             by_file.setdefault(file, {})[name] = round(duration, 1)
     RECORDED.write_text(json.dumps(by_file, indent=0) + "\n")
+
+
+def stale_tests(tests: Iterable[str]) -> set[str]:
+    """Return those of tests, by their ids, whose files do not exist or do not define their functions."""
+    texts: dict[str, str] = {}
+    stale = set()
+    for test in tests:
+        file, _, name = test.partition("::")
+        if file not in texts:
+            texts[file] = (ROOT / file).read_text("utf-8") if (ROOT / file).exists() else ""
+        *classes, function = name.partition("[")[0].split("::")
+        # The only test of a state machine is inherited.
+        if (classes[0] if function == "runTest" else f"def {function}(") not in texts[file]:
+            stale.add(test)
+    return stale
 
 
 def seconds_of_files(tests: Iterable[str], durations: Mapping[str, float]) -> dict[str, float]:

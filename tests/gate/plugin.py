@@ -3,6 +3,7 @@ What pytest does for a gate: it begins with the files that take longest, runs on
 
     --results FILE   outcomes, skips and durations, in JSON
     --part 2/4       the second of four parts that take equally long
+    --marked MARK    leave out the files that do not name this mark, which is faster than to collect and deselect their tests
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ import pytest
 from tests.gate.durations import part_of, read_durations, seconds_of_files
 from tests.gate.results import Results
 
+CHOOSING = ("slow", "smoke", "alone")
+"""The marks by which stages find their tests."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("gate")
     group.addoption("--results", metavar="FILE", type=Path, help="write outcomes, skips and durations to a file, in JSON")
     group.addoption("--part", metavar="K/N", help="run the K-th of N parts that take equally long")
+    group.addoption("--marked", metavar="MARK", choices=CHOOSING, help="leave out the files that do not name this mark")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,6 +41,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.fail("this test needs the machine for itself: run it with -n 0 -m alone, and the others with -m 'not alone'", pytrace=False)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    mark = config.getoption("--marked", None)
+    is_left_out = mark and collection_path.suffix == ".py" and mark not in collection_path.read_text("utf-8")
+    return True if is_left_out else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
     """
@@ -44,6 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     A file is in the same part whatever marks are chosen. A test that is alone counts twice: the others share the time of two.
     """
     durations = read_durations()
+    _check_marks(items)
     if part := config.getoption("--part", None):
         number, _, parts = part.partition("/")
         lone = {item.nodeid for item in items if item.get_closest_marker("alone") is not None}
@@ -55,6 +67,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     yield  # the choice by marks
     files = seconds_of_files([item.nodeid for item in items], durations)
     items.sort(key=lambda item: (-files[_file(item)], _file(item)))
+
+
+def _check_marks(items: list[pytest.Item]) -> None:
+    """Refuse a file whose tests have a mark that it does not name: `--marked` would miss them."""
+    marks: dict[Path, set[str]] = {}
+    for item in items:
+        choosing = CHOOSING if item.get_closest_marker("interop") is None else ("smoke",)
+        marks.setdefault(item.path, set()).update(name for name in choosing if item.get_closest_marker(name) is not None)
+    for path, names in marks.items():
+        text = path.read_text("utf-8")
+        if unnamed := sorted(name for name in names if name not in text):
+            raise pytest.UsageError(f"{path} has to name the mark of its tests: {', '.join(unnamed)}")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -60,16 +60,18 @@ UNIT = Stage(
 SLOW = Stage(
     "slow",
     "tests that take longer",
-    tests=(*PARALLEL, *NOT_STATIC, "-m", "slow and not interop and not alone and not full"),
+    tests=(*PARALLEL, *NOT_STATIC, "--marked", "slow", "-m", "slow and not interop and not alone and not full"),
     needs_caches=True,
 )
 PEERS = Stage(
     "peers",
     "a choice of tests with the real programs",
-    tests=(*PARALLEL, "-m", "interop and smoke and not alone"),
+    tests=(*PARALLEL, "--marked", "smoke", "-m", "interop and smoke and not alone"),
     needs_caches=True,
 )
-ALONE = Stage("alone", "tests that need the machine for themselves", tests=("-m", "alone and not interop and not full"))
+ALONE = Stage(
+    "alone", "tests that need the machine for themselves", tests=("--marked", "alone", "-m", "alone and not interop and not full")
+)
 STAGES = {stage.name: stage for stage in (STATIC, UNIT, SLOW, PEERS, ALONE)}
 
 
@@ -134,5 +136,7 @@ def _run_in_turn(commands: tuple[tuple[str, ...], ...]) -> int:
 
 def run_pytest(*arguments: str) -> int:
     """Run pytest in this checkout, and return its exit code; 0 also where a part of the full run has no test of a kind."""
-    code = subprocess.run([*_module("pytest", "-q"), *arguments], cwd=caches.ROOT, stdin=subprocess.DEVNULL, check=False).returncode
+    argv = [*_module("pytest", "-q"), *arguments]
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}  # each stage reads what one wrote
+    code = subprocess.run(argv, cwd=caches.ROOT, env=environ, stdin=subprocess.DEVNULL, check=False).returncode
     return 0 if code == 5 and "--part" in arguments else code

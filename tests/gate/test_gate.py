@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.gate import caches
-from tests.gate.durations import part_of, seconds_of_files
+from tests.gate.durations import part_of, read_durations, seconds_of_files, stale_tests
 from tests.gate.results import Results
 from tests.gate.verdict import differing_skips, slowness
 
@@ -50,7 +50,7 @@ def run(tmp_path: Path, *arguments: str) -> tuple[Results, str]:
         [*argv, "--results", str(results), *arguments, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     assert results.exists(), done.stdout + done.stderr
-    return Results.read(results), done.stdout
+    return Results.read(results), done.stdout + done.stderr
 
 
 @pytest.mark.slow
@@ -67,6 +67,18 @@ def test_results_have_outcomes_skips_durations_and_marks(tmp_path: Path, workers
     assert ("needs the machine for itself" in said) == is_refused
     first = "test_these.py::test_first_at_the_server"
     assert results.seconds[first] >= 0.2 > results.unmarked[first]  # what starts for all is not blamed on the first that asks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mark", "count"), [("slow", 4), ("smoke", 0)])
+def test_a_file_that_does_not_name_a_mark_is_left_out(tmp_path: Path, mark: str, count: int) -> None:
+    assert run(tmp_path, "--marked", mark)[0].outcomes["passed"] == count
+
+
+@pytest.mark.slow
+def test_a_file_has_to_name_the_marks_of_its_tests(tmp_path: Path) -> None:
+    (tmp_path / "test_other.py").write_text("import pytest\n@getattr(pytest.mark, 'al' + 'one')\ndef test_one(): pass\n")
+    assert "test_other.py has to name the mark of its tests: alone" in run(tmp_path)[1]
 
 
 def test_parts_hold_every_file_once_and_take_equally_long() -> None:
@@ -130,6 +142,13 @@ def test_a_cache_is_made_once_and_one_that_fails_says_why(tmp_path: Path, monkey
     assert caches.make("bad").startswith("bad: not made (3)") and "there is no mirror" in caches.make("bad")
     assert [caches.is_made(name) for name in ("good", "bad")] == [True, False]
     assert caches.main(["ugly"]) == 2
+
+
+def test_durations_are_of_tests_that_exist() -> None:
+    here = "tests/gate/test_gate.py"
+    names = [f"{here}::test_durations_are_of_tests_that_exist", f"{here}::test_that_was[removed]", "tests/test_removed.py::test_one"]
+    assert stale_tests(names) == set(names[1:])
+    assert stale_tests(read_durations()) == set()
 
 
 def test_durations_and_skips_are_committed() -> None:

@@ -50,7 +50,7 @@ def ruby_master_of_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield process.start()
 
 
-@pytest.fixture(params=(None, peers.PUPPET_8), ids=lambda each: each.version if each else "7.23.0")
+@pytest.fixture(params=peers.MODERN, ids=peers.version_of)
 def agent_of(request: pytest.FixtureRequest) -> AgentOf:
     """Makes agents beside a master: of this machine's Puppet, then of 8."""
     if request.param is None:

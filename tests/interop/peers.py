@@ -55,6 +55,13 @@ PUPPET_3 = Release("puppet3", "3.8.5")
 PUPPET_5 = Release("puppet5", "5.5.22")
 PUPPET_8 = Release("puppet8", "8.10.0")
 RELEASES = (PUPPET_3, PUPPET_5, PUPPET_8)
+MODERN = (None, PUPPET_8)
+"""The Puppet of this machine, which is 7.23, and that of 8."""
+
+
+def version_of(release: Release | None) -> str:
+    """Return the version of one of MODERN."""
+    return release.version if release else "7.23.0"
 
 
 @dataclass(slots=True)

@@ -7,9 +7,12 @@ import re
 import pytest
 
 from tests.interop.expected import stage_is_complete
+from tests.interop.peers import MODERN, version_of
 from tests.interop.stage import AgentOf, SharedMaster, reports_of, stage_of
 from tests.support.processes import MasterProcess
+from tests.support.smoke import with_smoke
 
+SMOKE = pytest.mark.parametrize("agent_of", with_smoke(MODERN, None), ids=version_of, indirect=True)
 pytestmark = [pytest.mark.works_with("Agents of Puppet with this master", "7.23 and 8.10: runs"), pytest.mark.interop, pytest.mark.slow]
 
 
@@ -58,7 +61,7 @@ def test_facts_of_all_kinds_arrive(shared_master: SharedMaster, agent_of: AgentO
     assert re.search(r"external_fact: '?yes'?\n", text)
 
 
-@pytest.mark.smoke
+@SMOKE
 def test_a_request_waits_for_the_administrator(shared_master: SharedMaster, agent_of: AgentOf) -> None:
     agent = agent_of(shared_master, "manual1.example.com")
     waiting = agent.test()
@@ -75,7 +78,7 @@ def test_a_request_waits_for_the_administrator(shared_master: SharedMaster, agen
     assert agent.test().code == 0
 
 
-@pytest.mark.smoke
+@SMOKE
 def test_a_revoked_agent_is_refused(shared_master: SharedMaster, agent_of: AgentOf) -> None:
     agent = agent_of(shared_master)
     assert agent.test().code == 2

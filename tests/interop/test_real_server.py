@@ -115,7 +115,6 @@ def test_tags_choose_what_is_applied(server: RealServer, tmp_path: Path) -> None
     tags_choose(server.agent(tmp_path, "tagged1"))
 
 
-@SMOKE
 def test_agent_and_classifier_choose_environments(server: RealServer, tmp_path: Path) -> None:
     environments_are_chosen(server, tmp_path)
 
