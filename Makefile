@@ -149,10 +149,11 @@ container: $(VENV)/.installed ## the image bunraku with the version as its tag; 
 	docker build --tag bunraku --tag bunraku:$$($(BIN)/python -c 'import shared; print(shared.__version__)') .
 
 deb: wheel ## a Debian package with all that it needs, in dist/ (on Debian)
+	rm -rf dist/*.deb
 	sh packaging/deb/build.sh dist/*.whl dist $(BIN)/python
 
 test-packages: release package-image ## installs a release on plain Debians in folders and starts it (root, debootstrap)
-	$(PYTEST) tests/packages/test_clean_system.py tests/packages/test_services.py tests/packages/test_installing.py
+	$(PYTEST) tests/packages/test_clean_system.py tests/packages/test_services.py tests/packages/test_installing.py tests/packages/test_upgrading.py
 
 bench: $(VENV)/.installed ## measures this against Debian's puppet-agent, puppetserver and puppetdb; BENCH="--only store --nodes 300"
 	@$(BIN)/python tests/bench/run.py $(BENCH)

@@ -7,6 +7,7 @@
 # by hand, so that nothing in it names the place where it was built. The command is /usr/bin/bunraku-puppet; postinst
 # makes it `puppet` through Debian's alternatives, where no other package has put a program of that name.
 set -eu
+umask 022
 wheel=$1
 folder=$2
 python=${3:-python3}

@@ -48,10 +48,11 @@ def page(name: str) -> str:
 
 FIRST_RUN = f"""
 cd /tmp
-{{ {page("first-master")} }} > /tmp/master.log 2>&1 & master=$!
+{page("first-master").strip()} > /tmp/master.log 2>&1 & master=$!
 until grep -q 'Serving Puppet' /tmp/master.log; do kill -0 $master || {{ cat /tmp/master.log; exit 1; }}; sleep 0.2; done
+set +e
 {page("first-run")}
-pkill -P $master; wait $master; cat /tmp/master.log
+kill $master; wait $master; cat /tmp/master.log
 """
 
 

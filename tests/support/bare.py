@@ -66,7 +66,8 @@ def pip_environment() -> tuple[dict[str, str], list[str]]:
         name, _, value = line.partition("=")
         variables[f"PIP_{name.rpartition('.')[2].upper().replace('-', '_')}"] = ast.literal_eval(value)
     paths = [Path(word.removeprefix("file://")) for value in variables.values() for word in value.split()]
-    folders = {str(path.parent) for path in paths if path.is_absolute() and path.exists()}
+    # An index links to files beside it; folders such as /opt stay the Debian's own.
+    folders = {str(path if str(path.parent.parent) == "/" else path.parent) for path in paths if path.is_absolute() and path.exists()}
     return variables, sorted(folders)
 
 
