@@ -63,7 +63,14 @@ def ca_store(settings: MasterSettings, state: SharedState | None = None) -> CaSt
 
     Args:
         state: The state of a master that runs; None: it is opened, where the settings name one.
+    Raises:
+        ConfigError: A setting or routes.yaml is wrong, or the passphrase of the key is missing.
     """
+    if settings.ca and settings.ca_key_passphrase and password(ca_files(settings)) is None:
+        raise ConfigError(
+            f"There is no passphrase in {settings.ca_key_passphrase}",
+            hint="The setting is ca_key_passphrase; a systemd credential is there only while the unit runs.",
+        )
     place = ca_place(settings)
     state = None if place == "files" else state or SharedState.at(place)
     return ca_folder(settings) if state is None else ca_database(settings, state)

@@ -71,6 +71,7 @@ class DatabaseStore(CaStore):
         super().__init__(files)
         self.master = master
         self.problem = ""
+        self.hold = HOLD
         self._password = password
         self._database = database
         self._row: CaRow | None = None
@@ -253,10 +254,10 @@ class DatabaseStore(CaStore):
             yield
 
     @contextmanager
-    def _writing(self, *, must_exist: bool, hold: int = HOLD) -> Iterator[_Transaction]:
+    def _writing(self, *, must_exist: bool, hold: int = 0) -> Iterator[_Transaction]:
         with self._writers:
             with self._database.begin() as connection:
-                settings = {"idle_in_transaction_session_timeout": f"{hold}s", "synchronous_commit": "on"}
+                settings = {"idle_in_transaction_session_timeout": f"{hold or self.hold}s", "synchronous_commit": "on"}
                 local = (func.set_config(name, value, True) for name, value in settings.items())
                 connection.execute(select(*local, func.pg_advisory_xact_lock(LOCK)))
                 row = read_row(connection, self._row)

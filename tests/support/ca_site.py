@@ -139,9 +139,16 @@ class Site:
 
     def in_child(self, *command: str, failpoints: str = "") -> subprocess.CompletedProcess[str]:
         """One of `COMMANDS` in a process of its own, which a failpoint may kill (return code -9)."""
+        child = self.start_child(*command, failpoints=failpoints)
+        out, err = child.communicate(timeout=60)
+        return subprocess.CompletedProcess(child.args, child.returncode, out, err)
+
+    def start_child(self, *command: str, failpoints: str = "") -> subprocess.Popen[str]:
+        """Start one of `COMMANDS` in a process of its own."""
         environ = {**os.environ, "BUNRAKU_FAILPOINTS": failpoints}
         argv = [sys.executable, "-m", "tests.support.ca_site", self.address, str(self.root), *command]
-        return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[2], check=False)
+        pipe = subprocess.PIPE
+        return subprocess.Popen(argv, env=environ, text=True, cwd=Path(__file__).parents[2], stdout=pipe, stderr=pipe)
 
     def snapshot(self) -> dict[str, bytes]:
         """All files below the root, but for locks."""
@@ -234,6 +241,7 @@ def _many(site: Site, prefix: str, count: str) -> None:
         name = f"{prefix}{number}"
         registry.submit(name, request_pem(name), by="child")
         registry.sign(name, by="child")
+        print(name, flush=True)
 
 
 def _as_nobody(site: Site) -> None:
