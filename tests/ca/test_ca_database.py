@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from cryptography.x509.ocsp import OCSPCertStatus, load_der_ocsp_response
 from sqlalchemy import delete, select, text, update
 
 from ca.commands import puppet_cert
@@ -23,6 +24,7 @@ from shared.failpoints import VARIABLE
 from shared.state.database import LIMITS, StateAway, StateDatabase
 from shared.state.tables import CA, CA_INVENTORY
 from tests.support.ca_site import DatabaseSite, emptied, request_pem
+from tests.support.ocsp_client import build_request
 from tests.support.postgresql import PostgresqlServer
 
 
@@ -87,6 +89,22 @@ def test_a_list_is_in_force_and_on_the_disk_of_the_other_master_after_a_look(dat
     assert second.files.cacrl.read_bytes() == database_site.files.cacrl.read_bytes()
     assert second.files.cacrl.stat().st_mtime == database_site.files.cacrl.stat().st_mtime  # so that If-Modified-Since is right everywhere
     assert not other.store.refresh()
+
+
+def test_the_other_master_answers_ocsp_about_what_the_first_one_signed(database_site: DatabaseSite) -> None:
+    other = database_site.second().registry().authority
+    registry = database_site.registry()
+    registry.submit("web1", request_pem("web1"), by="t")
+    certificate = registry.sign("web1", by="t")
+    question = build_request(certificate, registry.authority.certificate)
+
+    def status() -> object:
+        return load_der_ocsp_response(other.answer_ocsp(question)).certificate_status
+
+    assert status() is OCSPCertStatus.GOOD
+    registry.authority.revoke("web1", by="t")
+    other.store.refresh()
+    assert status() is OCSPCertStatus.REVOKED
 
 
 async def test_listeners_of_the_other_master_hear_of_a_revocation(database_site: DatabaseSite) -> None:
