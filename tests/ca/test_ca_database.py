@@ -23,7 +23,7 @@ from shared.errors import ConfigError, PuppetError
 from shared.failpoints import VARIABLE
 from shared.state.database import LIMITS, StateAway, StateDatabase
 from shared.state.tables import CA, CA_INVENTORY
-from tests.support.ca_site import DatabaseSite, emptied, request_pem
+from tests.support.ca_site import DatabaseSite, Site, emptied, request_pem
 from tests.support.ocsp_client import build_request
 from tests.support.postgresql import PostgresqlServer
 
@@ -199,6 +199,30 @@ def test_a_database_from_a_back_up_gets_the_revocations_back_from_a_masters_copy
     assert again.revoked() == set(serials)
     assert crl.number_of(again.crl()) > number
     assert crl.serials(bundles.revocation_lists(database_site.files.cacrl.read_bytes())[0]) == set(serials)
+
+
+def test_who_can_write_to_the_database_can_have_no_other_ca_trusted_and_no_false_list_used(
+    database_site: DatabaseSite, tmp_path: Path
+) -> None:
+    sign(database_site, "web1")
+    authority = database_site.registry().authority
+    authority.revoke("web1", by="t")
+    copies = [path.read_bytes() for path in (database_site.files.cacert, database_site.files.cacrl)]
+    foreign = Site(tmp_path / "foreign")
+    foreign.create()
+
+    def put(**columns: str) -> None:
+        database_site.database.transact(lambda connection: connection.execute(update(CA).values(version=CA.c.version + 1, **columns)))
+
+    put(crls=foreign.files.cacrl.read_text())
+    authority.store.refresh()
+    assert authority.revoked() == {2}
+    put(crls=copies[1].decode(), certificates=(copies[0] + foreign.files.cacert.read_bytes()).decode())
+    for use in (authority.store.refresh, lambda: authority.revoke("web1", by="t"), database_site.open):
+        with pytest.raises(ConfigError, match="is not the one in") as refused:
+            use()
+        assert "If you have replaced the CA, remove" in refused.value.hint
+    assert copies == [path.read_bytes() for path in (database_site.files.cacert, database_site.files.cacrl)]
 
 
 def test_the_serial_is_raised_as_the_page_on_recovery_says(database_site: DatabaseSite) -> None:
