@@ -251,7 +251,6 @@ HIDDEN = {
     "agent/servers/tls.py": "a run without TLS, as with --catalog, does not load certificates",
     "agent/transaction/run.py": "few catalogs have schedules",
     "ca/configured.py": "a CA in files does without SQLAlchemy, which takes 10 MB",
-    "shared/state/masters.py": "a master with files does without SQLAlchemy, which takes 10 MB",
     "bunraku/": "a command loads what it needs only, and `--help` nothing at all",
     "master/cli.py": "`puppet master --help` and --check answer without the server",
     "language/functions/__init__.py": "module authors import the API of functions from here, without the functions themselves",
