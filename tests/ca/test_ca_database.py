@@ -178,6 +178,13 @@ def test_a_database_from_a_back_up_gets_the_revocations_back_from_a_masters_copy
     assert crl.serials(bundles.revocation_lists(database_site.files.cacrl.read_bytes())[0]) == set(serials)
 
 
+def test_the_serial_is_raised_as_the_page_on_recovery_says(database_site: DatabaseSite) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "recovery.md").read_text()
+    statement = page[page.index("UPDATE state_ca") :].partition("`")[0]
+    database_site.database.transact(lambda connection: connection.execute(text(statement.replace("::", "\\:\\:"))))
+    assert sign(database_site, "web1") == 1002
+
+
 def test_a_second_master_without_the_key_is_told_what_to_do(database_site: DatabaseSite) -> None:
     second = database_site.second()
     second.files.cakey.unlink()
