@@ -32,7 +32,7 @@ _CHECKS: Mapping[Area, Sequence[Callable[[MasterSettings, datetime], Iterable[Fi
 
 def check_state(settings: MasterSettings) -> Iterable[Finding]:
     """Return the problems of the database that masters share, none where their state is in files. Blocks."""
-    return () if settings.state == "files" else inspect_as_account(settings, "state", "shared.state.inspection")
+    return () if settings.state == "files" else inspect_as_account(settings, "state", "master.checks.state_inspection")
 
 
 def check(settings: MasterSettings, now: datetime, areas: Iterable[Area] = tuple(_CHECKS)) -> list[Finding]:
