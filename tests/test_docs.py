@@ -15,8 +15,10 @@ from bunraku.puppet import main
 from master.observability.metrics import Metrics
 from master.process import describe_logs
 from master.service.crl_refresh import CrlRefresh
+from master.service.state_queue import StateQueue
 from master.wiring import running
 from shared.process.logqueue import LogQueues
+from shared.state.database import StateDatabase
 from tests.support import compatibility_page
 from tests.support.documentation import block, blocks
 from tests.support.markdown import long_lines
@@ -132,5 +134,6 @@ async def test_the_page_on_operation_names_every_metric(tmp_path: Path) -> None:
     here = Metrics()
     CrlRefresh(master.http.tls.files, forbidden, "the CA").describe(here)  # which only a master that is no CA has
     describe_logs(here, LogQueues())  # which only a process of its own has
+    StateQueue(StateDatabase.open("postgresql://nobody@127.0.0.1:1/none"), None, []).describe(here)  # which only a shared state has
     known = set(re.findall(r"^# TYPE (\S+)", text + here.text(), re.M))
     assert set(re.findall(r"`((?:puppet|process)_\w+)`", page)) == known

@@ -51,8 +51,8 @@ class FactsOptions(IndirectionOptions):
     actions={
         "show [NAME...]": "print this machine's facts, or those of the names given (os.name reaches into a structure), as JSON by "
         "default; the default action",
-        "find [NODE]": "print them as a master gets them; with --terminus puppetdb, yaml or json those that a master has stored for a "
-        "node, with rest the master's answer",
+        "find [NODE]": "print them as a master gets them; with --terminus puppetdb, postgresql, yaml or json those that a master has "
+        "stored for a node, with rest the master's answer",
         "upload": "send them to the master",
         **INDIRECTION_ACTIONS,
     },

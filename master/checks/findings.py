@@ -10,7 +10,7 @@ from typing import Literal
 
 from shared.errors import PuppetError
 
-Area = Literal["configuration", "certificates", "permissions", "environments", "compiling", "ports", "store"]
+Area = Literal["configuration", "certificates", "permissions", "environments", "compiling", "ports", "store", "state"]
 Severity = Literal["error", "warning", "notice"]
 
 

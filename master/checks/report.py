@@ -12,6 +12,7 @@ from shared.data.plainjson import dumps_pretty
 from shared.settings import MasterSettings
 
 from . import certificates, compiling, configuration, environments, permissions, ports, remembering, store
+from .account import inspect_as_account
 from .findings import Area, Finding, run_check
 
 _ORDER = ("error", "warning", "notice")
@@ -19,6 +20,7 @@ _ORDER = ("error", "warning", "notice")
 
 _CHECKS: Mapping[Area, Sequence[Callable[[MasterSettings, datetime], Iterable[Finding] | None]]] = {
     "store": (lambda settings, now: store.check(settings),),  # first: what it shares with others is theirs
+    "state": (lambda settings, now: check_state(settings),),
     "configuration": (lambda settings, now: configuration.check(settings),),
     "certificates": (certificates.check,),
     "permissions": (lambda settings, now: permissions.check(settings),),
@@ -26,6 +28,11 @@ _CHECKS: Mapping[Area, Sequence[Callable[[MasterSettings, datetime], Iterable[Fi
     "compiling": (lambda settings, now: compiling.check(settings), lambda settings, now: remembering.check(settings)),
     "ports": (lambda settings, now: ports.check(settings),),
 }
+
+
+def check_state(settings: MasterSettings) -> Iterable[Finding]:
+    """Return the problems of the database that masters share, none where their state is in files. Blocks."""
+    return () if settings.state == "files" else inspect_as_account(settings, "state", "master.checks.state_inspection")
 
 
 def check(settings: MasterSettings, now: datetime, areas: Iterable[Area] = tuple(_CHECKS)) -> list[Finding]:

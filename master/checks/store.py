@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from environments.directories import Environments
 from environments.settings import environment_settings
 from httpd.connections.plain import LONGEST_SOCKET_PATH
-from shared.errors import ConfigError, PuppetError
-from shared.process import daemon
+from shared.errors import PuppetError
 from shared.settings import MasterSettings
 
 from ..bindings import bind
@@ -29,11 +25,10 @@ from ..puppetdb.configuration import DEFAULT_URL, unknown_puppetdb_settings
 from ..puppetdb.configured import CONFIGURATION, puppetdb_client
 from ..puppetdb.termini import PuppetDbCatalogs, PuppetDbFacts
 from ..service.conditions import write_problem
+from .account import inspect_as_account
 from .findings import Finding, Severity, run_check
 
 AREA: Final = "store"
-INSPECTION = (sys.executable, "-I", "-m", "store.process.inspection")
-INSPECTION_TIMEOUT = 60.0  # seconds, of which a database has a few to answer
 _FAREWELL = 0.05  # seconds in which connections that failed end; the loop would end before them
 SERVER_TIMEOUT = 10.0  # seconds for a server of a PuppetDB to answer, or server_url_timeout where that is shorter
 
@@ -42,7 +37,7 @@ def check(settings: MasterSettings) -> list[Finding]:
     """Return the store that the master will use, the reason, and the store's problems."""
     parts: list[Callable[[], Iterable[Finding]]] = [partial(_agreement, settings)]
     if settings.runs_store:
-        parts += [partial(_place, settings), partial(_inspection, settings)]
+        parts += [partial(_place, settings), partial(inspect_as_account, settings, AREA, "store.process.inspection")]
     findings = [Finding(AREA, "notice", store_choice(settings))]
     for part in parts:
         findings += run_check(AREA, part)
@@ -142,31 +137,3 @@ def _place(settings: MasterSettings) -> Iterator[Finding]:
     if len(os.fsencode(settings.store_socket)) > LONGEST_SOCKET_PATH:
         message = f"The path of the store's socket has more than {LONGEST_SOCKET_PATH} bytes: {settings.store_socket}"
         yield Finding(AREA, "error", message, "Set store_socket, or rundir, to a shorter path.")
-
-
-def _inspection(settings: MasterSettings) -> Iterator[Finding]:
-    """Yield the store's own findings on its database and its list of certnames, from a process under its account."""
-    account: dict[str, Any] = {}
-    if os.geteuid() == 0 and settings.user != "root":
-        try:
-            uid, gid = daemon.account(settings.user, settings.group)
-        except ConfigError:
-            return  # reported with the settings
-        account = {"user": uid, "group": gid, "extra_groups": ()}
-    try:
-        done = subprocess.run(
-            INSPECTION, input=settings.model_dump_json().encode(), capture_output=True, timeout=INSPECTION_TIMEOUT, check=False, **account
-        )
-    except subprocess.TimeoutExpired:
-        yield Finding(AREA, "error", f"The store's database did not answer within {INSPECTION_TIMEOUT:g} seconds", "The setting is store.")
-        return
-    except OSError as err:
-        hint = f"The account {settings.user} has to be able to run it, as the master will."
-        yield Finding(AREA, "error", f"The store cannot be started: {err.strerror or err}: {INSPECTION[0]}", hint)
-        return
-    if done.returncode:
-        last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        yield Finding(AREA, "error", f"The store cannot be checked: {last or f'exit code {done.returncode}'}")
-        return
-    for problem in json.loads(done.stdout):
-        yield Finding(AREA, problem["severity"], problem["message"], problem["hint"])

@@ -16,7 +16,7 @@ MoveProgress = Callable[[str, int, int], None]
 """Is called with a kind, the number of groups that are done, and of all groups."""
 
 
-class Shelf(Protocol[T]):
+class Collection(Protocol[T]):
     """
     Everything of one kind in one place, in groups: that of a node, for instance.
 
@@ -59,7 +59,7 @@ class MovedKind:
     newer: int
 
 
-async def move_shelf(source: Shelf[Any], target: Shelf[Any], progress: MoveProgress) -> MovedKind:
+async def move_collection(source: Collection[Any], target: Collection[Any], progress: MoveProgress) -> MovedKind:
     """
     Copy what `target` lacks; return when it has all that `source` has. The source stays as it is.
 
@@ -91,7 +91,7 @@ async def move_shelf(source: Shelf[Any], target: Shelf[Any], progress: MoveProgr
     return MovedKind(source.kind, entries, copied, newer)
 
 
-async def _is_newer(first: Shelf[Any], second: Shelf[Any], group: str) -> bool:
+async def _is_newer(first: Collection[Any], second: Collection[Any], group: str) -> bool:
     """Return whether a group was written later in the first place."""
     times = await first.changed(group), await second.changed(group)
     return times[0] is not None and times[1] is not None and times[0] > times[1]

@@ -21,8 +21,8 @@ from shared.settings import MasterSettings
 from shared.state.masters import SharedState
 
 from ..termini.state import POSTGRESQL, StateTermini
-from .move import MovedKind, MoveProgress, Shelf, move_shelf
-from .shelves import BucketContents, Instances, ReportFiles, ReportRows
+from .collections import BucketContents, Instances, ReportFiles, ReportRows
+from .move import Collection, MovedKind, MoveProgress, move_collection
 
 _FILE_TERMINI = {"yaml": Yaml, "json": Json}
 
@@ -57,7 +57,7 @@ class StateMove:
             StateAway: The database is away. The same call goes on later.
         """
         self.require_silence()
-        return [await move_shelf(*self._ordered(pair), progress) for pair in self._shelves()]
+        return [await move_collection(*self._ordered(pair), progress) for pair in self._collections()]
 
     def move_ca(self, say: Callable[[str], None]) -> None:
         """Move the CA, if this master has one; the source cannot be used afterwards. Blocks. Raises as `ca.storage.moving.move_ca`."""
@@ -85,7 +85,7 @@ class StateMove:
         """Return source and target of a pair: files, database."""
         return (pair[1], pair[0]) if self.to_files else pair
 
-    def _shelves(self) -> Iterator[tuple[Shelf[Any], Shelf[Any]]]:
+    def _collections(self) -> Iterator[tuple[Collection[Any], Collection[Any]]]:
         """Yield files and database of each kind that is not kept elsewhere."""
         settings, routes = self.files, read_routes(self.files.route_file, "master")
 

@@ -66,6 +66,7 @@ def reason_of_absence(err: DBAPIError) -> str | None:
     """Return in one line why the server cannot be used now; None when the error is that of the statement."""
     original = err.orig
     state = getattr(original, "sqlstate", None)
-    # Without a state the server was not reached, or did not answer.
-    is_away = state.startswith(_UNAVAILABLE) if state is not None else type(original).__name__ == "OperationalError"
+    # Without a state the server was not reached, or did not answer: ConnectionTimeout is such an error, too.
+    is_unreached = any(each.__name__ == "OperationalError" for each in type(original).__mro__)
+    is_away = state.startswith(_UNAVAILABLE) if state is not None else is_unreached
     return str(original).partition("\n")[0] if is_away or err.connection_invalidated else None

@@ -101,6 +101,11 @@ class StateDatabase:
             self._migrate_once()
             return self._transact(work)
 
+    def look(self, work: Callable[[Connection], T]) -> T:
+        """Do the same without making or migrating tables, for work that only reads. Blocks."""
+        with self._noticing_absence():
+            return self._transact(work)
+
     @contextmanager
     def begin(self) -> Iterator[Connection]:
         """A transaction that is committed when the block ends, and rolled back when it raises; never repeated. Blocks."""

@@ -11,13 +11,13 @@ from uuid import uuid4
 from sqlalchemy import URL, Connection, Engine, exists, insert, inspect, select
 from sqlalchemy.exc import DBAPIError
 
+from shared.database.inspection import server_problems
 from shared.database.postgresql import DatabaseLimits
 from shared.database.schema import UnknownSchema
 from shared.errors import ConfigError, Conflict, PuppetError, Unavailable
 
 from ..commands.commands import DatabaseUnavailable
 from ..database.engine import StatementTimeout, translated_errors
-from ..database.inspection import server_problems
 from ..database.moves import UNFINISHED, create_source_mark, create_target_marks, forget_move, move_progress, move_source, move_target
 from ..database.schema import SCHEMA, drop_schema
 from ..database.tables import metadata
@@ -120,7 +120,7 @@ def prepare_target(source: MovingDatabase, target: MovingDatabase, *, restart: b
         id = _source_id(connection)
     with target.transaction() as connection:
         if connection.dialect.name == "postgresql":
-            for problem in server_problems(connection, f"database {target.name}"):
+            for problem in server_problems(connection, f"the database {target.name}", "store"):
                 raise ConfigError(problem.message, hint=problem.hint)
         version = _version(connection, target.name)
         mark = connection.execute(select(move_target)).one_or_none() if inspect(connection).has_table(move_target.name) else None

@@ -11,11 +11,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 
+from shared.database.inspection import Problem
 from shared.errors import BadName, ConfigError
 from shared.names import valid_certname
 from shared.settings import MasterSettings
 
-from ..database.inspection import Problem, inspect_database
+from ..database.inspection import inspect_database
 from .listeners import read_access
 from .rooms import database_url
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -59,6 +60,28 @@ async def test_a_server_that_is_away_is_said_and_comes_back_by_itself(postgresql
         postgresql.start()
     assert await database.run(one) == 1
     await database.close()
+
+
+@pytest.mark.slow
+async def test_a_server_that_is_silent_holds_up_one_request_and_others_are_refused_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.setblocking(False)
+        host, port = silent.getsockname()
+        database = StateDatabase.open(f"postgresql://nobody@{host}:{port}/none", IMPATIENT)
+        for _ in range(20):
+            with pytest.raises(StateAway):
+                await database.run(one)
+        await database.close()
+        silent.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+
+
+async def test_a_request_does_not_wait_longer_than_its_patience(database: StateDatabase) -> None:
+    await database.run(one)
+    with pytest.raises(StateAway, match=r"no answer within 0\.05 seconds"):
+        await database.run(lambda connection: connection.execute(text("SELECT pg_sleep(0.2)")), seconds=0.05)
+    assert database.absence is not None and "no answer" in database.absence.reason
 
 
 async def test_tables_of_a_newer_master_are_refused(database: StateDatabase, empty_postgresql_url: str) -> None:
