@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from master.checks.findings import Finding
-from master.deploy.archive import VersionArchive
+from master.code.archive import VersionArchive
 from master.deploy.deployment import ChecksFailed, DeploymentOptions, DeploymentResult, Deployments
 from master.deploy.modules import BringModules
 from shared.data.plainjson import dumps_pretty

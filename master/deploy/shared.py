@@ -13,10 +13,10 @@ from shared.state.database import StateAway, StateDatabase
 
 from ..checks.findings import Finding
 from ..code import rows
+from ..code.archive import ADOPTED, VersionArchive
 from ..code.follower import CodeProblem
-from .archive import ADOPTED, VersionArchive
+from ..code.history import DeployedVersion, VersionHistory
 from .deployment import DeploymentOptions, Deployments, Switched, plain_umask
-from .history import DeployedVersion, VersionHistory
 from .tree import digest_of
 
 _PAUSE = 0.25  # seconds between two looks at a deployment that is pending
@@ -117,7 +117,7 @@ class SharedDeployments(Deployments):
         if not archive.root.is_symlink() and pending:
             target = target or pending[0].version
         if target and archive.record(target) and archive.current() != target:
-            archive.switch(target, is_new=True, adopt=any(each.adopt for each in pending))
+            archive.switch(target, is_new=True, adopt=environment in snapshot.adopted)
         spare = {version.version for version in wanted}
         archive.expire(keep=self.settings.deploy_keep, for_seconds=self.settings.deploy_keep_time, spare=spare)
 
