@@ -12,7 +12,6 @@ from types import FrameType
 from typing import Any
 
 from master.checks.findings import Finding
-from master.code.archive import VersionArchive
 from master.deploy.deployment import ChecksFailed, DeploymentOptions, DeploymentResult, Deployments
 from master.deploy.modules import BringModules
 from shared.data.plainjson import dumps_pretty
@@ -78,14 +77,14 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     if options.follow:
         return follow(deployments, options)
     if options.list:
-        _become_deployer(settings, ())
+        _become_deployer(deployments, ())
         return show_versions(deployments, options)
     if len(options.arguments) != 1 and not options.prune:
         raise ConfigError("puppet deploy takes the name of one environment", hint=options.flag_hint or "See 'puppet help deploy'.")
     if options.rollback is not None and (options.repo or options.ref or options.adopt):
         raise ConfigError("--rollback returns to a stored version: it takes neither --repo, --ref nor --adopt")
     names = options.arguments or tuple(deployments.environments_here())
-    _become_deployer(settings, [deployments.archive(name) for name in names], adopt=options.adopt)
+    _become_deployer(deployments, names, adopt=options.adopt)
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         if options.prune:
@@ -131,7 +130,7 @@ def follow(deployments: Deployments, options: DeployOptions) -> int:
 
     if not isinstance(deployments, SharedDeployments):
         raise ConfigError("This master shares its state with no other", hint="The setting is state.")
-    _become_deployer(deployments.settings, [deployments.archive(name) for name in deployments.environments_here()])
+    _become_deployer(deployments, deployments.environments_here())
     problems = deployments.follow()
     if options.as_json:
         sys.stdout.buffer.write(dumps_pretty({"problems": [asdict(problem) for problem in problems]}))
@@ -141,8 +140,9 @@ def follow(deployments: Deployments, options: DeployOptions) -> int:
     return 1 if problems else 0
 
 
-def _become_deployer(settings: MasterSettings, archives: Sequence[VersionArchive], *, adopt: bool = False) -> None:
+def _become_deployer(deployments: Deployments, environments: Sequence[str], *, adopt: bool = False) -> None:
     """Go on as the master's account if we are root, which hands these environments over to it; raise PuppetError when that fails."""
+    settings, archives = deployments.settings, [deployments.archive(name) for name in environments]
     if (account := account_of(settings)) is None:
         return  # without such an account there is no service that root could lock out
     from master.process import take_service_account
