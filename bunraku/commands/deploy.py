@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
@@ -69,11 +70,13 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     settings = load(MasterSettings, section="master", flags=flags)
     quiet = options.as_json
     own_settings = load(AgentSettings, section="user", flags=flags)  # before another account has other folders by default
-    deployments = _deployments(
-        settings,
-        lambda root: _bring_modules(root, own_settings),
-        (lambda text: None) if quiet else (lambda text: print(f"Notice: {text}", flush=True)),
-    )
+    say_step: Callable[[str], None] = (lambda text: None) if quiet else (lambda text: print(f"Notice: {text}", flush=True))
+    with _deployments(settings, lambda root: _bring_modules(root, own_settings), say_step) as deployments:
+        return _run(deployments, options)
+
+
+def _run(deployments: Deployments, options: DeployOptions) -> int:
+    """Do what the command line asks for; return the exit code."""
     if options.follow:
         return follow(deployments, options)
     if options.list:
@@ -114,14 +117,19 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     return 0
 
 
-def _deployments(settings: MasterSettings, bring: BringModules, say_step: Callable[[str], None]) -> Deployments:
-    """Return the deployments of one master, or of all that share its state; raise ConfigError when a library is missing."""
+@contextmanager
+def _deployments(settings: MasterSettings, bring: BringModules, say_step: Callable[[str], None]) -> Iterator[Deployments]:
+    """Open the deployments of one master, or of all that share its state; raise ConfigError when a library is missing."""
     state = SharedState.at(settings.state)
     if state is None:
-        return Deployments(settings, bring, say_step)
+        yield Deployments(settings, bring, say_step)
+        return
     from master.deploy.shared import SharedDeployments
 
-    return SharedDeployments(settings, bring, say_step, database=state.database)
+    try:
+        yield SharedDeployments(settings, bring, say_step, database=state.database)
+    finally:
+        asyncio.run(state.database.close())
 
 
 def follow(deployments: Deployments, options: DeployOptions) -> int:
@@ -130,7 +138,8 @@ def follow(deployments: Deployments, options: DeployOptions) -> int:
 
     if not isinstance(deployments, SharedDeployments):
         raise ConfigError("This master shares its state with no other", hint="The setting is state.")
-    _become_deployer(deployments, deployments.environments_here())
+    # The environments that others have deployed are not known to root, whom a database may not know.
+    _become_deployer(deployments, deployments.environments_here() or [deployments.settings.environment])
     problems = deployments.follow()
     if options.as_json:
         sys.stdout.buffer.write(dumps_pretty({"problems": [asdict(problem) for problem in problems]}))
