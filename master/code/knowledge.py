@@ -54,6 +54,10 @@ class CodeKnowledge:
         current = self.snapshot.current.get(environment) if self.snapshot is not None else None
         return current if current is not None and current.version is not None else None
 
+    def is_shared(self, environment: str) -> bool:
+        """Return whether masters share an environment, or are about to."""
+        return self.current(environment) is not None or environment in self._pending
+
     def is_certain(self, environment: str) -> bool:
         """Return whether `current` is right beyond doubt."""
         return environment not in self._pending and self.clock() < self._certain_until

@@ -185,8 +185,8 @@ def begin(connection: Connection, environment: str, version: str, who: str, *, i
         state="pending",
         problem="",
     )
-    once = statement.on_conflict_do_nothing(index_elements=[deployments.c.environment], index_where=deployments.c.state == "pending")
-    number = connection.scalar(once.returning(deployments.c.id))
+    # No conflict is named: a prepared statement has a parameter in the condition of the index, which PostgreSQL does not recognize.
+    number = connection.scalar(statement.on_conflict_do_nothing().returning(deployments.c.id))
     if number is None:
         raise Unavailable(f"Another deployment of {environment} is under way", retry_after=60, hint="Try again when it has ended.")
     notify(connection, TOPIC)

@@ -215,6 +215,7 @@ async def test_no_run_sees_two_versions_whichever_master_answers(
         await until(lambda: site.links() == {site.commits[f"s{rounds}"]})
 
 
+@pytest.mark.full
 async def test_one_delivery_to_both_masters_is_one_deployment_to_both(tmp_path: Path, empty_postgresql_url: str) -> None:
     async with site_in(tmp_path, empty_postgresql_url) as site:
         for name in ("one", "two"):
@@ -234,6 +235,7 @@ async def test_one_delivery_to_both_masters_is_one_deployment_to_both(tmp_path: 
             await database.close()
 
 
+@pytest.mark.full
 async def test_a_master_without_the_code_is_not_running_until_it_has_caught_up(tmp_path: Path, empty_postgresql_url: str) -> None:
     async with site_in(tmp_path, empty_postgresql_url) as site:
         await site.start("one")
