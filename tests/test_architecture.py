@@ -364,6 +364,7 @@ def test_nothing_unpickles_or_evaluates_text() -> None:
 # What the master keeps belongs to whom its folder belongs to, also where a command of root's writes it; who decides otherwise, and why.
 OWN_OWNERS = {
     "ca": "what is in the CA's folder belongs to that folder's owner: CaStore.owner",
+    "master/code/archive.py": "refuses to write into a folder of another account's",
     "master/deploy": "refuses to write into a folder of another account's",
     "environments/first.py": "only the master makes it, as its own account",
 }
@@ -390,6 +391,7 @@ OWN_TASKS = {
     "environments/code_commands.py": "what a program printed on standard error, wanted only when it failed",
     "shared/programs.py": "the start of one program, awaited in the same function",
     "shared/queue/spool.py": "whoever waits for an addition gets its failure",
+    "master/code/follower.py": "one look at the rows, awaited in the same function",
     "master/puppetdb/own_store.py": "who waits for a command hears of it, and it logs what it meets",
     "master/preview/served.py": "one preview, awaited in the same function",
     "master/process.py": "waits for events and for the stop, awaited in the same function",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from master.checks.findings import Finding
-from master.deploy.archive import VersionArchive
 from master.deploy.deployment import ChecksFailed, DeploymentOptions, DeploymentResult, Deployments
 from master.deploy.modules import BringModules
 from shared.data.plainjson import dumps_pretty
@@ -77,22 +77,24 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     settings = load(MasterSettings, section="master", flags=flags)
     quiet = options.as_json
     own_settings = load(AgentSettings, section="user", flags=flags)  # before another account has other folders by default
-    deployments = _deployments(
-        settings,
-        lambda root: bring_modules(root, own_settings),
-        (lambda text: None) if quiet else (lambda text: print(f"Notice: {text}", flush=True)),
-    )
+    say_step: Callable[[str], None] = (lambda text: None) if quiet else (lambda text: print(f"Notice: {text}", flush=True))
+    with _deployments(settings, lambda root: bring_modules(root, own_settings), say_step) as deployments:
+        return _run(deployments, options)
+
+
+def _run(deployments: Deployments, options: DeployOptions) -> int:
+    """Do what the command line asks for; return the exit code."""
     if options.follow:
         return follow(deployments, options)
     if options.list:
-        become_deployer(settings, ())
+        become_deployer(deployments, ())
         return show_versions(deployments, options)
     if len(options.arguments) != 1 and not options.prune:
         raise ConfigError("puppet deploy takes the name of one environment", hint=options.flag_hint or "See 'puppet help deploy'.")
     if options.rollback is not None and (options.repo or options.ref or options.adopt):
         raise ConfigError("--rollback returns to a stored version: it takes neither --repo, --ref nor --adopt")
     names = options.arguments or tuple(deployments.environments_here())
-    become_deployer(settings, [deployments.archive(name) for name in names], adopt=options.adopt)
+    become_deployer(deployments, names, adopt=options.adopt)
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         if options.prune:
@@ -122,14 +124,19 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     return 0
 
 
-def _deployments(settings: MasterSettings, bring: BringModules, say_step: Callable[[str], None]) -> Deployments:
-    """Return the deployments of one master, or of all that share its state; raise ConfigError when a library is missing."""
+@contextmanager
+def _deployments(settings: MasterSettings, bring: BringModules, say_step: Callable[[str], None]) -> Iterator[Deployments]:
+    """Open the deployments of one master, or of all that share its state; raise ConfigError when a library is missing."""
     state = SharedState.at(settings.state)
     if state is None:
-        return Deployments(settings, bring, say_step)
+        yield Deployments(settings, bring, say_step)
+        return
     from master.deploy.shared import SharedDeployments
 
-    return SharedDeployments(settings, bring, say_step, database=state.database)
+    try:
+        yield SharedDeployments(settings, bring, say_step, database=state.database)
+    finally:
+        asyncio.run(state.database.close())
 
 
 def follow(deployments: Deployments, options: DeployOptions) -> int:
@@ -138,7 +145,8 @@ def follow(deployments: Deployments, options: DeployOptions) -> int:
 
     if not isinstance(deployments, SharedDeployments):
         raise ConfigError("This master shares its state with no other", hint="The setting is state.")
-    become_deployer(deployments.settings, [deployments.archive(name) for name in deployments.environments_here()])
+    # The environments that others have deployed are not known to root, whom a database may not know.
+    become_deployer(deployments, deployments.environments_here() or [deployments.settings.environment])
     problems = deployments.follow()
     if options.as_json:
         sys.stdout.buffer.write(dumps_pretty({"problems": [asdict(problem) for problem in problems]}))
@@ -148,8 +156,9 @@ def follow(deployments: Deployments, options: DeployOptions) -> int:
     return 1 if problems else 0
 
 
-def become_deployer(settings: MasterSettings, archives: Sequence[VersionArchive], *, adopt: bool = False) -> None:
+def become_deployer(deployments: Deployments, environments: Sequence[str], *, adopt: bool = False) -> None:
     """Go on as the master's account if we are root, which hands these environments over to it; raise PuppetError when that fails."""
+    settings, archives = deployments.settings, [deployments.archive(name) for name in environments]
     if (account := account_of(settings)) is None:
         return  # without such an account there is no service that root could lock out
     from master.process import take_service_account

@@ -121,6 +121,9 @@ class RolloutCommandLine:
         return self.deployments().rollouts
 
     def deployments(self, bring: Callable[[Path], None] = lambda root: None) -> Deployments:
+        if self.settings.state != "files":
+            message = "A rollout is of one master: it is not supported for those that share their state in a database"
+            raise Unsupported(message, hint="puppet deploy gives a version to all nodes of all these masters at once.")
         quiet = self.options.as_json
         return Deployments(self.settings, bring, (lambda text: None) if quiet else (lambda text: print(f"Notice: {text}", flush=True)))
 
@@ -134,7 +137,7 @@ class RolloutCommandLine:
                 raise ConfigError(f"'{program}' is not the path of a program", hint="Give an absolute path.")
         own_settings = load(AgentSettings, section="agent", flags=self.flags)  # before another account has other folders by default
         deployments = self.deployments(lambda root: bring_modules(root, own_settings))
-        become_deployer(self.settings, [deployments.archive(environment)])
+        become_deployer(deployments, [environment])
         start = RolloutStart(self.settings, deployments, self._preview, self._interval(own_settings))
         wanted = DeploymentOptions(options.repo, options.ref, options.checks)
         try:

@@ -16,10 +16,11 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from shared.errors import PuppetError
+from shared.errors import PuppetError, Unavailable
 from shared.state.database import StateAway, StateDatabase
 
 from . import rows
+from .archive import VersionArchive
 from .knowledge import CodeKnowledge
 from .rows import Snapshot
 
@@ -161,10 +162,14 @@ class CodeFollower:
         lacking = {(each.environment, each.version) for each in snapshot.wanted if not self.code.has(each)}
         self._failures = {key: failure for key, failure in self._failures.items() if not key[1] or key in lacking}
         current = {(name, each.version or "") for name, each in snapshot.current.items()}
-        behind = next(iter(sorted(current & lacking)), None)
+        unlinked = {(name, version) for name, version in current if self.code.leads_to(name) != version}
+        unlinked -= {key for key in unlinked - lacking if key[1] and self._link(*key)}
+        # Without a link, agents would get what is in its place.
+        behind = min(
+            (key for key in current if key in lacking or (key in unlinked and key[1] and not self.code.leads_to(key[0]))), default=None
+        )
         problem = f"{behind[0]} {behind[1]}: {self._failure(*behind) or 'the version is not here yet'}" if behind is not None else ""
         # An environment is linked before its first switch, so that agents find it everywhere afterwards.
-        unlinked = {(name, version) for name, version in current if self.code.leads_to(name) != version}
         unlinked |= {
             (each.environment, each.version) for each in snapshot.pending if each.version and not self.code.leads_to(each.environment)
         }
@@ -175,7 +180,21 @@ class CodeFollower:
             said = self._failure(*key) or problem or None if key in lacking | unlinked else ""
             if said is not None and self._answered.get(each.id) != said:
                 answers[each.id] = said
+        if not lacking | unlinked:
+            self._failures = {}
         return _Comparison(problem, answers, frozenset(lacking | unlinked))
+
+    def _link(self, environment: str, version: str) -> bool:
+        """Link an environment to its current version; return whether nobody else has to. Blocks, briefly."""
+        archive = VersionArchive(self.code.place(environment))
+        try:
+            with archive.locked():
+                archive.switch(version, is_new=True)
+        except Unavailable:
+            return True  # a deployment on this machine, which does the same
+        except (PuppetError, OSError):
+            return False  # the program tries it as well, and says why it cannot
+        return True
 
     def _note_failures(self, problems: list[CodeProblem]) -> None:
         failures = {(each.environment, each.version): each.problem for each in problems}

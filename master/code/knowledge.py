@@ -54,6 +54,10 @@ class CodeKnowledge:
         current = self.snapshot.current.get(environment) if self.snapshot is not None else None
         return current if current is not None and current.version is not None else None
 
+    def is_shared(self, environment: str) -> bool:
+        """Return whether masters share an environment, or are about to."""
+        return self.current(environment) is not None or environment in self._pending
+
     def is_certain(self, environment: str) -> bool:
         """Return whether `current` is right beyond doubt."""
         return environment not in self._pending and self.clock() < self._certain_until
@@ -76,16 +80,20 @@ class CodeKnowledge:
         since = self._learned if environment in self._pending else self._switched.get(environment, float("-inf"))
         return self.clock() - since < LONGEST_RUN
 
+    def place(self, environment: str) -> Path:
+        """Return where an environment is, or would be. Blocks, briefly."""
+        return place_of(environment, self.environmentpath)
+
     def folder(self, environment: str, version: str) -> str:
         """Return the folder that a version has, or would have, here."""
-        return os.path.realpath(versions_folder(place_of(environment, self.environmentpath)) / version)
+        return os.path.realpath(versions_folder(self.place(environment)) / version)
 
     def has(self, version: Version) -> bool:
         """Return whether a version is stored here. Blocks, briefly."""
-        return find_version(str(place_of(version.environment, self.environmentpath)), version.version) is not None
+        return find_version(str(self.place(version.environment)), version.version) is not None
 
     def leads_to(self, environment: str) -> str:
         """Return the version that an environment's link leads to; '' for none, or another kind of path. Blocks, briefly."""
-        place = place_of(environment, self.environmentpath)
+        place = self.place(environment)
         target = Path(os.path.realpath(place))
         return target.name if place.is_symlink() and target.parent == Path(os.path.realpath(versions_folder(place))) else ""

@@ -7,7 +7,7 @@ environment for all. Whoever looks at it takes that step, so that a deployment e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -78,11 +78,13 @@ class Snapshot:
     Attributes:
         current: By environment.
         ages: The seconds since an environment was switched.
+        adopted: The environments of which folders that are in a link's place become versions.
         wanted: The versions that each master should have: current ones, pending ones, and those that runs may still use.
     """
 
     current: Mapping[str, Current]
     ages: Mapping[str, float]
+    adopted: Collection[str]
     pending: Sequence[Pending]
     wanted: Sequence[Version]
 
@@ -129,9 +131,12 @@ def read_snapshot(connection: Connection, keep_time: float) -> Snapshot:
     )
     all_pending = [Pending(*row) for row in pending]
     age = func.extract("epoch", func.now() - environments.c.switched_at)
-    rows = connection.execute(select(environments.c.environment, environments.c.version, environments.c.deployment, age)).all()
-    current = {name: Current(version, deployment) for name, version, deployment, _ in rows}
+    of_current = select(environments.c.environment, environments.c.version, environments.c.deployment, age, deployments.c.adopt)
+    joined = environments.outerjoin(deployments, deployments.c.id == environments.c.deployment)
+    rows = connection.execute(of_current.select_from(joined)).all()
+    current = {name: Current(version, deployment) for name, version, deployment, _, _ in rows}
     ages = {row[0]: float(row[3]) for row in rows}
+    adopted = {row[0] for row in rows if row[4]} | {each.environment for each in all_pending if each.adopt}
     is_current = select(environments).where(
         environments.c.environment == versions.c.environment, environments.c.version == versions.c.version
     )
@@ -140,7 +145,7 @@ def read_snapshot(connection: Connection, keep_time: float) -> Snapshot:
     )
     in_use = versions.c.replaced_at > func.now() - timedelta(seconds=keep_time)
     wanted = connection.execute(select(*_DESCRIPTION).where(or_(is_current.exists(), is_pending.exists(), in_use)))
-    return Snapshot(current, ages, all_pending, [Version(*row) for row in wanted])
+    return Snapshot(current, ages, adopted, all_pending, [Version(*row) for row in wanted])
 
 
 def read_history(connection: Connection, environment: str) -> tuple[str | None, list[StoredVersion]]:
@@ -180,8 +185,8 @@ def begin(connection: Connection, environment: str, version: str, who: str, *, i
         state="pending",
         problem="",
     )
-    once = statement.on_conflict_do_nothing(index_elements=[deployments.c.environment], index_where=deployments.c.state == "pending")
-    number = connection.scalar(once.returning(deployments.c.id))
+    # No conflict is named: a prepared statement has a parameter in the condition of the index, which PostgreSQL does not recognize.
+    number = connection.scalar(statement.on_conflict_do_nothing().returning(deployments.c.id))
     if number is None:
         raise Unavailable(f"Another deployment of {environment} is under way", retry_after=60, hint="Try again when it has ended.")
     notify(connection, TOPIC)

@@ -107,7 +107,7 @@ class RunRows:
         StateAway is raised when only the database knows the version, and is away.
         """
         current = self.code.current(environment)
-        if current is None:
+        if not self.code.is_shared(environment):
             return None
         if not self.code.is_lost:
             try:
@@ -118,7 +118,7 @@ class RunRows:
                 return self._told(client, environment, answer) if answer is not None else None
         if self.code.may_have_two(environment):
             raise StateAway(f"which version of {environment} a run has is known there only, so soon after a deployment")
-        return self._folder(environment, str(current.version))
+        return self._folder(environment, str(current.version)) if current is not None else None
 
     def _told(self, client: str, environment: str, answer: _Answer) -> str:
         """Return the folder of an answer's version; remember that the client's run has the version of new runs, if it has."""

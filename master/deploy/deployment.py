@@ -25,11 +25,11 @@ from shared.settings import MasterSettings
 
 from ..checks.environments import check_code
 from ..checks.findings import Finding, run_check
+from ..code.archive import VersionArchive
+from ..code.history import VersionHistory
 from ..rollouts.machine import COMPLETING, RolloutCommand, advance
 from ..rollouts.storage import RolloutFiles, RolloutStorage
-from .archive import VersionArchive
 from .git import Repository
-from .history import VersionHistory
 from .modules import BringModules, install_modules
 from .programs import Programs
 from .tree import digest_of, flush

@@ -13,10 +13,10 @@ from shared.state.database import StateAway, StateDatabase
 
 from ..checks.findings import Finding
 from ..code import rows
+from ..code.archive import ADOPTED, VersionArchive
 from ..code.follower import CodeProblem
-from .archive import ADOPTED, VersionArchive
-from .deployment import DeploymentOptions, DeploymentResult, Deployments, Switched, plain_umask
-from .history import DeployedVersion, VersionHistory
+from ..code.history import DeployedVersion, VersionHistory
+from .deployment import DeploymentOptions, Deployments, Switched, plain_umask
 from .tree import digest_of
 
 _PAUSE = 0.25  # seconds between two looks at a deployment that is pending
@@ -43,12 +43,6 @@ class SharedDeployments(Deployments):
         """Return the versions of an environment, as the rows say."""
         current, stored = self.database.transact(lambda connection: rows.read_history(connection, environment))
         return VersionHistory(environment, [_deployed(each, each.version.version == current) for each in stored])
-
-    def prepare(self, environment: str, options: DeploymentOptions) -> DeploymentResult:
-        """Refuse a rollout, whose state is in files of one master."""
-        raise Unsupported(
-            "A rollout needs a master that shares its state with no other", hint=f"For all nodes at once: puppet deploy {environment}."
-        )
 
     def stored_version(self, archive: VersionArchive, commit: str, options: DeploymentOptions) -> str:
         """Return the stored version that a commit would become; what was pushed is not deployed twice, for two masters may hear of it."""
@@ -123,7 +117,7 @@ class SharedDeployments(Deployments):
         if not archive.root.is_symlink() and pending:
             target = target or pending[0].version
         if target and archive.record(target) and archive.current() != target:
-            archive.switch(target, is_new=True, adopt=any(each.adopt for each in pending))
+            archive.switch(target, is_new=True, adopt=environment in snapshot.adopted)
         spare = {version.version for version in wanted}
         archive.expire(keep=self.settings.deploy_keep, for_seconds=self.settings.deploy_keep_time, spare=spare)
 

@@ -122,7 +122,9 @@ class MasterSettings(StoreSettings):
     deploy_path: str = setting(
         "/usr/local/bin:/opt/puppetlabs/puppet/bin:/opt/puppetlabs/bin:/usr/bin:/bin", doc="Where puppet deploy finds git, r10k and g10k."
     )
-    deploy_timeout: Duration = setting("10m", gt=0, doc="Seconds for each program that puppet deploy starts.")
+    deploy_timeout: Duration = setting(
+        "10m", gt=0, doc="Seconds for each program that puppet deploy starts, and for other masters to follow."
+    )
     deploy_hook_secret: str = setting(
         "", doc="A file with the secret of the control repository's web hook, which starts deployments; '' for no web hook."
     )

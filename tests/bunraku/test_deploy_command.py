@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -486,3 +487,28 @@ def test_files_can_be_read_by_a_master_of_another_account_whatever_the_umask(sit
     modes = _tree(site.production.resolve())
     assert modes["manifests/site.pp"] == modes[".puppet-deploy.json"] == 0o644 and modes["bin/tool"] == 0o755
     assert all(folder.stat().st_mode & 0o055 == 0o055 for folder in (site.versions, site.versions.parent, site.production.resolve()))
+
+
+@pytest.mark.slow
+def test_masters_that_share_their_state_deploy_by_the_same_commands(site: Site, empty_postgresql_url: str, tmp_path: Path) -> None:
+    shared = [f"--state={empty_postgresql_url}"]
+    first = site.repository.commit(CODE)
+    assert site.deploy(*shared).out.endswith(f"production is {first} now\n")
+    second = site.repository.commit({"manifests/site.pp": ""})
+    assert site.deployed(*shared)["before"] == first
+    assert site.deploy(*shared, "--rollback").out.endswith(f"production is {first} now, before it was {second}\n")
+    assert "was rolled back to" in site.deploy(*shared, "--pushed").err
+
+    there = tmp_path / "other"
+    there.mkdir()
+    other = [*site.options()[1:], f"--environmentpath={there}", *shared]
+    assert site.puppet("deploy", "--follow", *other) == Said(0, ANY, "")
+    assert (there / "production").resolve().name == first
+    listed = site.puppet("deploy", "--list", *other).out.splitlines()
+    assert [line.split()[-3] for line in listed[1:]] == [second, first] and listed[2].startswith(f"  * {first}  production, ")
+
+    assert site.deploy(*shared, "--remove").out.endswith("Removed the environment production\n")
+    assert site.puppet("deploy", "--follow", *other).code == 0
+    assert not (there / "production").is_symlink()
+    assert "shares its state with no other" in site.puppet("deploy", "--follow", *site.options()).err
+    assert "is away" in site.deploy("--state=postgresql://nobody@127.0.0.1:1/none").err

@@ -125,7 +125,7 @@ async def site(tmp_path: Path, state_url: str) -> AsyncIterator[Site]:
 
 @asynccontextmanager
 async def two(site: Site, **settings: str) -> AsyncIterator[tuple[Master, Master]]:
-    one, other = site.master("one"), site.master("two", **settings)
+    one, other = site.master("one", **settings), site.master("two", **settings)
     async with one.at_work(), other.at_work():
         yield one, other
 
