@@ -159,8 +159,8 @@ class Rollout:
         return self.is_active and self.wave_of(certname) <= self.current.wave
 
     def is_noop(self, certname: str) -> bool:
-        """Return whether a node's next run only simulates the new version."""
-        return self.is_active and self.current.noop and self.wave_of(certname) == self.current.wave
+        """Return whether a node only simulates the new version."""
+        return self.current.noop and self.wave_of(certname) == self.current.wave
 
     def open_nodes(self) -> Iterator[tuple[str, RolloutNode]]:
         """Yield the nodes of the waves that have the new version."""

@@ -36,6 +36,7 @@ from .machine import (
     Rollout,
     RolloutEvent,
     RunReported,
+    StoredRollout,
     advance,
     due,
 )
@@ -101,30 +102,42 @@ class RolloutWatch:
         version = rollout.plan.after if rollout.has_new_version(client) else rollout.plan.before
         return find_version(self.root_of(environment), version) or self.current(client, environment)
 
-    def _rollout(self, environment: str) -> Rollout | None:
-        """Return the rollout of an environment that is under way, as it is stored now. Blocks, briefly."""
+    def _latest(self, environment: str) -> StoredRollout | None:
+        """Return the latest rollout of an environment; None, logged, when it cannot be read. Blocks, briefly."""
         try:
-            stored = self.storage.load(environment)
+            return self.storage.load(environment)
         except PuppetError as err:
             log.error("Runs in %s get its current version: %s", environment, err)
             return None
+
+    def _rollout(self, environment: str) -> Rollout | None:
+        """Return the rollout of an environment that is under way. Blocks, briefly."""
+        stored = self._latest(environment)
         return stored.rollout if stored is not None and stored.rollout.is_active else None
 
     async def catalog(self, job: CompileJob, compile: CompileCatalog) -> CompiledCatalog:
         """Return a catalog and note how that went; one of a wave that only simulates is made so. Raises what `compile` raises."""
-        rollout = await asyncio.to_thread(self._rollout, job.environment) if job.pin else None
+        stored = await asyncio.to_thread(self._latest, job.environment) if job.pin else None
         version = Path(job.pin).name
-        if rollout is None or version not in (rollout.plan.before, rollout.plan.after):
+        if stored is None or version not in (stored.rollout.plan.before, stored.rollout.plan.after):
             return await compile(job)
         try:
             catalog = await compile(job)
         except CompileError as err:
             self._note(job.environment, RunReported(job.certname, version, failed=True, message=err.message))
             raise
-        self._sent[job.environment, job.certname] = version
-        self._note(job.environment, CatalogSent(job.certname, version))
-        is_noop = version == rollout.plan.after and rollout.is_noop(job.certname)
+        if stored.rollout.is_active:
+            self._sent[job.environment, job.certname] = version
+            self._note(job.environment, CatalogSent(job.certname, version))
+        is_noop = version == stored.rollout.plan.after and await asyncio.to_thread(self._is_noop, job, version)
         return await asyncio.to_thread(simulating, catalog) if is_noop else catalog
+
+    def _is_noop(self, job: CompileJob, version: str) -> bool:
+        """Return whether a node only simulates the new version, also when the rollout has just ended without success. Blocks, briefly."""
+        stored = self.storage.load(job.environment)
+        if stored is None or not stored.rollout.is_noop(job.certname):
+            return False
+        return stored.rollout.is_active or Path(self.current(job.certname, job.environment)).name != version
 
     # --- what is observed
 
@@ -141,6 +154,10 @@ class RolloutWatch:
             log.error("The changes of %s are not compared with the preview: %s", report.host, err)
             prediction = None
         event = await asyncio.to_thread(run_reported, report, version, prediction)
+        await self._store(environment, event)
+
+    async def _store(self, environment: str, event: RolloutEvent) -> None:
+        """Note an event and return when it is stored, or when that takes too long, which is logged."""
         saved = asyncio.get_running_loop().create_future()
         self._saving.append(saved)
         self._note(environment, event)
@@ -220,7 +237,7 @@ class RolloutWatch:
             if stored is None:
                 return None, None
             before = stored.rollout
-            if not before.is_active and not events:
+            if not before.is_active and not any(isinstance(event, Announced) for event in events):
                 return before, before
             rollout = advance(before, events, self.now())
             is_same = replace(rollout, at=before.at, elapsed=before.elapsed) == before
@@ -249,19 +266,19 @@ class RolloutWatch:
         """Do what a state asks for; each is done again when this process ends before its event is stored."""
         plan, wanted = rollout.plan, due(rollout)
         if wanted.check:
-            self._note(plan.environment, await self._asked(rollout))
+            await self._store(plan.environment, await self._asked(rollout))
         if wanted.switch and time.monotonic() - self._tried.get(plan.environment, -RETRY) >= RETRY:
             self._tried[plan.environment] = time.monotonic()
             try:
                 await self.switch(plan.environment, plan.after)
             except PuppetError as err:
                 log.error("The rollout of %s has reached all waves, but its link could not be switched: %s", plan.environment, err)
-                self._note(plan.environment, LinkSwitched(str(err)))
+                await self._store(plan.environment, LinkSwitched(str(err)))
             else:
-                self._note(plan.environment, LinkSwitched())
+                await self._store(plan.environment, LinkSwitched())
         if wanted.announce:
             await self._announce(rollout)
-            self._note(plan.environment, Announced(rollout.status))
+            await self._store(plan.environment, Announced(rollout.status))
 
     async def _asked(self, rollout: Rollout) -> CheckAnswered:
         """Return the answer of the site's program, which gets the status and agrees by ending with 0."""

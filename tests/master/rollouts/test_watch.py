@@ -159,6 +159,15 @@ async def test_a_wave_in_noop_mode_gets_catalogs_in_noop_mode(site: Site) -> Non
     assert (await site.compile("web1", "new")) == CATALOG
 
 
+async def test_a_run_that_simulates_does_so_also_when_the_rollout_ends_in_between(site: Site) -> None:
+    site.start(noop_first=True)
+    site.files.save(advance(site.rollout, [RolloutCommand("abort")], site.now), 1)
+    assert (await site.compile("web1", "new"))["resources"][1]["parameters"]["noop"] is True
+    (site.root / "production").unlink()
+    (site.root / "production").symlink_to(".versions/production/new")
+    assert (await site.compile("web1", "new")) == CATALOG, "it was deployed since then"
+
+
 async def test_a_change_that_the_preview_did_not_name_stops_the_rollout(site: Site) -> None:
     site.files.save_prediction(
         "production", prediction_of("new", result({"web1": "changed"}, [change("File[/x]", ["web1"], parameter="mode")]))
@@ -206,12 +215,13 @@ def program(path: Path, text: str) -> str:
 
 
 async def test_programs_of_the_site_are_asked_and_told(site: Site, tmp_path: Path) -> None:
-    check = program(tmp_path / "check", f"cat > {tmp_path}/asked; echo latency is high >&2; exit 3")
+    check = program(tmp_path / "check", f"cat > {tmp_path}/asked; echo >> {tmp_path}/times; echo latency is high >&2; exit 3")
     notify = program(tmp_path / "notify", f"cat > {tmp_path}/told.new; mv {tmp_path}/told.new {tmp_path}/told")
     site.start(check=check, notify=notify)
     await site.report("web1")
     await site.until(lambda: site.rollout.announced == "stopped")
     assert json.loads((tmp_path / "asked").read_text())["next"]["action"] == "check"
+    assert (tmp_path / "times").read_text() == "\n", "it is asked once"
     told = json.loads((tmp_path / "told").read_text())
     assert (told["status"], told["reason"]) == ("stopped", "the check failed: latency is high (wave canary)")
 
