@@ -188,7 +188,7 @@ class RolloutCommandLine:
         while True:
             status = self._status(environment, storage)
             if sys.stdout.isatty():
-                drawn = _redraw(status, drawn)
+                drawn = redraw(status, drawn)
             else:
                 for entry in (each for each in status["log"] if each not in seen):
                     print(f"{entry['time']} {entry['text']}", flush=True)
@@ -232,14 +232,14 @@ def _code(status: Mapping[str, Any]) -> int:
     return BAD if status["status"] in (STOPPED, ROLLED_BACK, ABORTED) else 0
 
 
-def _redraw(status: Mapping[str, Any], drawn: int) -> int:
+def redraw(status: Mapping[str, Any], drawn: int) -> int:
     """Show a status in place of the one before, which had so many lines; return its own number of lines."""
     columns, rows = shutil.get_terminal_size()
-    lines = list(status_lines(status, colored=True))
+    lines = list(status_lines(status, colored=True, width=columns - 1))
     if len(lines) >= rows:  # a list that scrolls cannot be redrawn
-        lines = [*lines[: rows - 2], f"… {next_text(status)}"]
+        lines = [*lines[: rows - 2], f"… {next_text(status)}"[: columns - 1]]
     up = f"\x1b[{drawn}A" if drawn else ""
-    body = "".join(f"\r\x1b[K{line if chr(27) in line else line[: columns - 1]}\n" for line in lines)
+    body = "".join(f"\r\x1b[K{line}\n" for line in lines)
     sys.stdout.write(f"{up}{body}\x1b[J")
     sys.stdout.flush()
     return len(lines)

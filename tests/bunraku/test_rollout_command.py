@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bunraku.commands.rollout import redraw
 from bunraku.rollouts.start import RolloutWishes, wishes_in
 from bunraku.rollouts.text import duration_text, headline, status_lines
 from master.rollouts.machine import BadNodesLimit, RolloutCommand, RolloutEvent, RolloutPlan, RunReported, advance, begin
@@ -143,3 +144,16 @@ def test_the_page_of_a_status_shows_what_nodes_say_as_text(puppet: Puppet, tmp_p
     page = (tmp_path / "page.html").read_text()
     assert "&lt;script&gt;" in page and "<script" not in page and "http" not in page.replace("http-equiv", "")
     assert '<rect class="failed" x="0.0" width="1000.0"' in page and "the rollout of main is stopped" in page
+
+
+def test_a_status_is_redrawn_in_place_and_fits_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("LINES", "30")
+    failed = [RunReported(name, "3c4d", failed=True, message=f"{name} {'x' * 200}") for name in ("web1", "web2")]
+    drawn = redraw(status(), 0)
+    assert redraw(status(*failed), drawn) == drawn + 2, "a line with the problem, and one before it"
+    first, _, second = capsys.readouterr().out.partition(f"\x1b[{drawn}A")
+    assert first.count("\n") == drawn and second.count("\n") == drawn + 2
+    assert max(len(line) for line in second.splitlines() if "xxx" in line) < 60 + 20
+    monkeypatch.setenv("LINES", "8")
+    assert redraw(status(*failed), 0) == 7
