@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,7 @@ from master.rollouts.status import status_of
 from master.rollouts.storage import RolloutStorage
 from shared.data.durations import duration
 from shared.data.plainjson import dumps_pretty
-from shared.errors import ConfigError, NotFound
+from shared.errors import ConfigError, NotFound, PuppetError
 from shared.process.cli import flag, text
 from shared.process.command import CommandSpec
 from shared.settings import AgentSettings, MasterSettings, load
@@ -147,7 +147,9 @@ class RolloutCommandLine:
                 print(line, file=sys.stderr)
             print(f"Error: {err}\n{err.hint}", file=sys.stderr)
             return BAD
-        return self._print(status_of(rollout))
+        except OSError as err:
+            raise PuppetError(f"The rollout of {environment} did not begin: {err}") from err
+        return self._print(status_of(rollout), status_lines)
 
     def status(self) -> int:
         options, names = self.options, self.options.names
@@ -173,13 +175,11 @@ class RolloutCommandLine:
         options = self.options
         if len(options.reason) > MAX_REASON:
             raise ConfigError(f"--reason has at most {MAX_REASON} characters")
-        rollout = command_rollout(self.storage, options.environment, options.action, options.reason, time.time())
-        status = status_of(rollout)
-        if options.as_json:
-            sys.stdout.buffer.write(dumps_pretty(status))
-        else:
-            print(headline(status))
-        return 0
+        try:
+            rollout = command_rollout(self.storage, options.environment, options.action, options.reason, time.time())
+        except OSError as err:
+            raise PuppetError(f"The rollout of {options.environment} cannot be changed: {err}") from err
+        return self._print(status_of(rollout), lambda status: [headline(status)])
 
     def watch(self) -> int:
         environment, storage = self.options.environment, self.storage
@@ -208,11 +208,11 @@ class RolloutCommandLine:
             raise NotFound(f"There is no rollout of {environment}", hint=f"Start one: puppet rollout start {environment} --ref REF.")
         return status_of(stored.rollout)
 
-    def _print(self, status: Mapping[str, Any]) -> int:
+    def _print(self, status: dict[str, Any], lines: Callable[[Mapping[str, Any]], Iterable[str]]) -> int:
         if self.options.as_json:
-            sys.stdout.buffer.write(dumps_pretty(dict(status)))
+            sys.stdout.buffer.write(dumps_pretty(status))
         else:
-            print("\n".join(status_lines(status, colored=sys.stdout.isatty())))
+            print("\n".join(lines(status)))
         return 0
 
     def _preview(self, environments: Any, sides: Any) -> dict[str, Any]:

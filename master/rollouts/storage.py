@@ -116,6 +116,8 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
         status = path.stat()
     except FileNotFoundError:
         return None
+    except OSError as err:
+        raise PuppetError(f"The state of a rollout {path} cannot be read: {err.strerror}") from err
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
