@@ -261,6 +261,7 @@ HIDDEN = {
     "store/process/listeners.py": "a store without TLS does not load certificates and cryptography, which take 10 MB",
     "store/queries/service.py": "few stores are asked in PQL, or are on PostgreSQL: each takes 3 MB",
     "shared/ral/": "few values and titles have to match a pattern, whose engine takes 1.5 MB",
+    "shared/state/masters.py": "a master with files does without SQLAlchemy, which takes 10 MB",
     "shared/settings/declarations.py": "only a master that starts its store writes settings as JSON",
 }
 """The files and folders that import modules of ours inside functions, and why."""
