@@ -124,7 +124,7 @@ class RolloutWatch:
         try:
             catalog = await compile(job)
         except CompileError as err:
-            self._note(job.environment, RunReported(job.certname, version, failed=True, message=err.message))
+            self._note(job.environment, RunReported(job.certname, version, failed=True, compiled=False, message=err.message))
             raise
         if stored.rollout.is_active:
             self._sent[job.environment, job.certname] = version

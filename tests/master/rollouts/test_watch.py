@@ -148,6 +148,7 @@ async def test_a_catalog_that_does_not_compile_stops_the_rollout(site: Site) -> 
     with pytest.raises(CompileError):
         await site.compile("web1", "new", CompileError("Unknown variable: 'x'"))
     assert (site.rollout.status, site.node("web1").problems) == ("stopped", ("Unknown variable: 'x'",))
+    assert site.version_of("web1") == "old", "it never got the new version"
 
 
 async def test_a_wave_in_noop_mode_gets_catalogs_in_noop_mode(site: Site) -> None:
