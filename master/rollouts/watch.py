@@ -20,7 +20,7 @@ from environments.runs import VersionForRun
 from environments.versions import find_version
 from httpd.metrics import Samples
 from shared.data import plainjson
-from shared.errors import CompileError, Conflict, PuppetError
+from shared.errors import CompileError, PuppetError
 from shared.models.report import Report
 from shared.process.log import NOTICE
 from shared.programs import run_output
@@ -42,7 +42,7 @@ from .machine import (
 )
 from .prediction import Prediction, run_reported
 from .status import status_of
-from .storage import RolloutStorage
+from .storage import RolloutStorage, update_rollout
 
 log = logging.getLogger("puppet.rollout")
 
@@ -52,7 +52,6 @@ RETRY: Final = 60.0  # seconds until a link that could not be switched is tried 
 STORE_TIMEOUT: Final = 10.0
 MAX_EVENTS: Final = 50_000
 MAX_OUTPUT: Final = 64 * 1024
-ATTEMPTS: Final = 10
 
 Switch = Callable[[str, str], Awaitable[None]]
 """Switches an environment to a stored version; raises PuppetError."""
@@ -230,25 +229,17 @@ class RolloutWatch:
         if rollout is not None and due(rollout):
             self._acting.set()
 
-    def _advance(self, environment: str, events: Sequence[RolloutEvent]) -> tuple[Rollout | None, Rollout | None]:
+    def _advance(self, environment: str, events: Sequence[RolloutEvent]) -> tuple[Rollout, Rollout] | tuple[None, None]:
         """Return the state before and after events; it is stored when something but the time has changed. Blocks; PuppetError, OSError."""
-        for attempt in range(ATTEMPTS):
-            stored = self.storage.load(environment)
-            if stored is None:
-                return None, None
-            before = stored.rollout
+
+        def change(before: Rollout) -> Rollout:
             if not before.is_active and not any(isinstance(event, Announced) for event in events):
-                return before, before
+                return before
             rollout = advance(before, events, self.now())
             is_same = replace(rollout, at=before.at, elapsed=before.elapsed) == before
-            if is_same and abs(rollout.at - before.at) < HEARTBEAT:
-                return before, rollout
-            try:
-                return before, self.storage.save(rollout, stored.revision).rollout
-            except Conflict:
-                if attempt + 1 == ATTEMPTS:
-                    raise
-        raise AssertionError("unreachable")
+            return before if is_same and abs(rollout.at - before.at) < HEARTBEAT else rollout
+
+        return update_rollout(self.storage, environment, change)
 
     # --- what is done outside
 
