@@ -90,6 +90,7 @@ class RolloutWatch:
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _acting: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _tried: dict[str, float] = field(default_factory=dict, init=False)
+    _problems: dict[str, str] = field(default_factory=dict, init=False)
 
     # --- what runs get
 
@@ -209,8 +210,11 @@ class RolloutWatch:
                 events = self._events.pop(environment, [])
                 try:
                     await self._look_at(environment, events)
+                    self._problems.pop(environment, None)
                 except (PuppetError, OSError) as err:
-                    log.error("The rollout of %s could not be stored: %s", environment, err)
+                    if self._problems.get(environment) != str(err):  # not each second
+                        log.error("The rollout of %s could not be stored: %s", environment, err)
+                    self._problems[environment] = str(err)
                     self._events[environment] = [*events, *self._events.get(environment, [])][:MAX_EVENTS]
         finally:
             for future in saving:
