@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,7 @@ from master.rollouts.status import status_of
 from master.rollouts.storage import RolloutStorage
 from shared.data.durations import duration
 from shared.data.plainjson import dumps_pretty
-from shared.errors import ConfigError, NotFound
+from shared.errors import ConfigError, NotFound, PuppetError, Unsupported
 from shared.process.cli import flag, text
 from shared.process.command import CommandSpec
 from shared.settings import AgentSettings, MasterSettings, load
@@ -150,7 +150,9 @@ class RolloutCommandLine:
                 print(line, file=sys.stderr)
             print(f"Error: {err}\n{err.hint}", file=sys.stderr)
             return BAD
-        return self._print(status_of(rollout))
+        except OSError as err:
+            raise PuppetError(f"The rollout of {environment} did not begin: {err}") from err
+        return self._print(status_of(rollout), status_lines)
 
     def status(self) -> int:
         options, names = self.options, self.options.names
@@ -176,13 +178,11 @@ class RolloutCommandLine:
         options = self.options
         if len(options.reason) > MAX_REASON:
             raise ConfigError(f"--reason has at most {MAX_REASON} characters")
-        rollout = command_rollout(self.storage, options.environment, options.action, options.reason, time.time())
-        status = status_of(rollout)
-        if options.as_json:
-            sys.stdout.buffer.write(dumps_pretty(status))
-        else:
-            print(headline(status))
-        return 0
+        try:
+            rollout = command_rollout(self.storage, options.environment, options.action, options.reason, time.time())
+        except OSError as err:
+            raise PuppetError(f"The rollout of {options.environment} cannot be changed: {err}") from err
+        return self._print(status_of(rollout), lambda status: [headline(status)])
 
     def watch(self) -> int:
         environment, storage = self.options.environment, self.storage
@@ -191,7 +191,7 @@ class RolloutCommandLine:
         while True:
             status = self._status(environment, storage)
             if sys.stdout.isatty():
-                drawn = _redraw(status, drawn)
+                drawn = redraw(status, drawn)
             else:
                 for entry in (each for each in status["log"] if each not in seen):
                     print(f"{entry['time']} {entry['text']}", flush=True)
@@ -211,11 +211,11 @@ class RolloutCommandLine:
             raise NotFound(f"There is no rollout of {environment}", hint=f"Start one: puppet rollout start {environment} --ref REF.")
         return status_of(stored.rollout)
 
-    def _print(self, status: Mapping[str, Any]) -> int:
+    def _print(self, status: dict[str, Any], lines: Callable[[Mapping[str, Any]], Iterable[str]]) -> int:
         if self.options.as_json:
-            sys.stdout.buffer.write(dumps_pretty(dict(status)))
+            sys.stdout.buffer.write(dumps_pretty(status))
         else:
-            print("\n".join(status_lines(status, colored=sys.stdout.isatty())))
+            print("\n".join(lines(status)))
         return 0
 
     def _preview(self, environments: Any, sides: Any) -> dict[str, Any]:
@@ -235,14 +235,14 @@ def _code(status: Mapping[str, Any]) -> int:
     return BAD if status["status"] in (STOPPED, ROLLED_BACK, ABORTED) else 0
 
 
-def _redraw(status: Mapping[str, Any], drawn: int) -> int:
+def redraw(status: Mapping[str, Any], drawn: int) -> int:
     """Show a status in place of the one before, which had so many lines; return its own number of lines."""
     columns, rows = shutil.get_terminal_size()
-    lines = list(status_lines(status, colored=True))
+    lines = list(status_lines(status, colored=True, width=columns - 1))
     if len(lines) >= rows:  # a list that scrolls cannot be redrawn
-        lines = [*lines[: rows - 2], f"… {next_text(status)}"]
+        lines = [*lines[: rows - 2], f"… {next_text(status)}"[: columns - 1]]
     up = f"\x1b[{drawn}A" if drawn else ""
-    body = "".join(f"\r\x1b[K{line if chr(27) in line else line[: columns - 1]}\n" for line in lines)
+    body = "".join(f"\r\x1b[K{line}\n" for line in lines)
     sys.stdout.write(f"{up}{body}\x1b[J")
     sys.stdout.flush()
     return len(lines)

@@ -174,8 +174,8 @@ class RolloutStart:
         try:
             found = [frozenset(await certnames_matching(client, wave.query)) if wave.query else frozenset() for wave in plan.waves]
             plan = replace(plan, waves=tuple(replace(wave, members=members) for wave, members in zip(plan.waves, found, strict=True)))
-            runs = await self._last_runs(client, nodes)
-            habits = await _last_changes(client) if self._has_store else {}
+            runs = await last_runs(client, self.settings, nodes)
+            habits = await last_changes(client) if has_store(self.settings) else {}
         finally:
             await client.close()
         now = datetime.now(UTC)
@@ -183,21 +183,23 @@ class RolloutStart:
         failing = [node for node, (status, _) in runs.items() if status == "failed"]
         return begin(plan, nodes, time.time(), failing=failing, silent=silent, habits=habits)
 
-    @property
-    def _has_store(self) -> bool:
-        return self.settings.storeconfigs or "puppetdb" in self.settings.reports
 
-    async def _last_runs(self, client: PuppetDbClient, nodes: Sequence[str]) -> dict[str, tuple[str, datetime | None]]:
-        """Return, by node, the status of its last run and when it reported; nothing about nodes where no reports are stored."""
-        if self._has_store:
-            rows = await _rows(client, "nodes[certname, latest_report_status, report_timestamp] { }")
-            runs = {row["certname"]: (row["latest_report_status"], _time(row["report_timestamp"])) for row in rows}
-            return {node: runs.get(node, ("", None)) for node in nodes}
-        if "store" not in self.settings.reports:
-            return {}
-        reports = await asyncio.to_thread(lambda: list(latest_reports(self.settings.reportdir, nodes)))
-        wanted = set(nodes)
-        return {report.node: (report.status, report.received) for report in reports if report.node in wanted}
+def has_store(settings: MasterSettings) -> bool:
+    """Return whether a store or a PuppetDB has the reports."""
+    return settings.storeconfigs or "puppetdb" in settings.reports
+
+
+async def last_runs(client: PuppetDbClient, settings: MasterSettings, nodes: Sequence[str]) -> dict[str, tuple[str, datetime | None]]:
+    """Return, by node, the status of its last run and when it reported; nothing about nodes where no reports are stored."""
+    if has_store(settings):
+        rows = await _rows(client, "nodes[certname, latest_report_status, report_timestamp] { }")
+        runs = {row["certname"]: (row["latest_report_status"] or "", _time(row["report_timestamp"])) for row in rows}
+        return {node: runs.get(node, ("", None)) for node in nodes}
+    if "store" not in settings.reports:
+        return {}
+    reports = await asyncio.to_thread(lambda: list(latest_reports(settings.reportdir, nodes)))
+    wanted = set(nodes)
+    return {report.node: (report.status, report.received) for report in reports if report.node in wanted}
 
 
 async def _rows(client: PuppetDbClient, query: str) -> list[dict[str, Any]]:
@@ -207,7 +209,7 @@ async def _rows(client: PuppetDbClient, query: str) -> list[dict[str, Any]]:
     return await asyncio.to_thread(lambda: list(rows_of(answer)))
 
 
-async def _last_changes(client: PuppetDbClient) -> dict[str, list[str]]:
+async def last_changes(client: PuppetDbClient) -> dict[str, list[str]]:
     """Return the changes of each node's last run: what it changes at every run is not the new version's."""
     changes: dict[str, list[str]] = {}
     query = (

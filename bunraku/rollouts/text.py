@@ -14,21 +14,21 @@ _PLAIN: Final = "\x1b[0m"
 _NAMES: Final = 6
 
 
-def status_lines(status: Mapping[str, Any], *, colored: bool = False) -> Iterator[str]:
-    """Yield the lines of a status."""
-    yield headline(status)
-    yield f"from {status['before']} to {status['after']}, since {_local(status['began'])}"
+def status_lines(status: Mapping[str, Any], *, colored: bool = False, width: int | None = None) -> Iterator[str]:
+    """Yield the lines of a status, cut to `width` characters."""
+    yield headline(status)[:width]
+    yield f"from {status['before']} to {status['after']}, since {_local(status['began'])}"[:width]
     yield ""
     yield from _table(status["waves"], colored=colored)
     if status["problems"]:
         yield ""
     for problem in status["problems"]:
         note = ", accepted" if problem["accepted"] else ""
-        line = f"! {problem['state']}{note}: {escape_controls(problem['message'])} ({_nodes(problem['nodes'])})"
+        line = f"! {problem['state']}{note}: {escape_controls(problem['message'])} ({_nodes(problem['nodes'])})"[:width]
         yield f"{_COLORS['!']}{line}{_PLAIN}" if colored and not problem["accepted"] else line
     if following := next_text(status):
         yield ""
-        yield f"Next: {following}"
+        yield f"Next: {following}"[:width]
 
 
 def headline(status: Mapping[str, Any]) -> str:

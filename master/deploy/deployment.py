@@ -27,8 +27,8 @@ from ..checks.environments import check_code
 from ..checks.findings import Finding, run_check
 from ..code.archive import VersionArchive
 from ..code.history import VersionHistory
-from ..rollouts.machine import COMPLETING, RolloutCommand, advance
-from ..rollouts.storage import RolloutFiles, RolloutStorage
+from ..rollouts.machine import COMPLETING, Rollout, RolloutCommand, advance
+from ..rollouts.storage import RolloutFiles, RolloutStorage, update_rollout
 from .git import Repository
 from .modules import BringModules, install_modules
 from .programs import Programs
@@ -201,9 +201,11 @@ class Deployments:
         )
 
     def _abort_rollout(self, environment: str) -> None:
-        stored = self.rollouts.load(environment)
-        if stored is not None and stored.rollout.is_active:
-            self.rollouts.save(advance(stored.rollout, [RolloutCommand("abort", "puppet deploy")], time.time()), stored.revision)
+        def change(rollout: Rollout) -> Rollout:
+            return advance(rollout, [RolloutCommand("abort", "puppet deploy")], time.time()) if rollout.is_active else rollout
+
+        before, rollout = update_rollout(self.rollouts, environment, change)
+        if rollout is not before:
             self.say(f"Aborted the rollout of {environment}")
 
     @property

@@ -8,11 +8,10 @@ from shared.errors import BadRequest, Conflict, NotFound
 from shared.suggestions import did_you_mean
 
 from .machine import COMPLETING, Rollout, RolloutCommand, advance, allowed_commands
-from .storage import RolloutStorage
+from .storage import RolloutStorage, update_rollout
 
 ACTIONS: Final = ("pause", "resume", "abort")
 MAX_REASON: Final = 500
-_ATTEMPTS: Final = 20
 
 
 def command_rollout(storage: RolloutStorage, environment: str, action: str, reason: str, now: float) -> Rollout:
@@ -24,17 +23,14 @@ def command_rollout(storage: RolloutStorage, environment: str, action: str, reas
     """
     if action not in ACTIONS:
         raise BadRequest(f"There is no action '{action[:40]}'", hint=did_you_mean(action, ACTIONS) or f"There are {', '.join(ACTIONS)}.")
-    for attempt in range(_ATTEMPTS):
-        stored = storage.load(environment)
-        if stored is None:
-            raise NotFound(f"There is no rollout of {environment}", hint=f"Start one: puppet rollout start {environment} --ref REF.")
-        rollout = stored.rollout
-        # The link may be switched at this moment, after which an abort would say something wrong.
+
+    def change(rollout: Rollout) -> Rollout:
+        # While all waves are done the link may be switched at any moment, after which an abort would say something wrong.
         if action not in allowed_commands(rollout) or rollout.status == COMPLETING:
             raise Conflict(f"The rollout of {environment} is {rollout.status}: {action} is not possible")
-        try:
-            return storage.save(advance(rollout, [RolloutCommand(action, reason[:MAX_REASON])], now), stored.revision).rollout
-        except Conflict:
-            if attempt + 1 == _ATTEMPTS:
-                raise
-    raise AssertionError("unreachable")
+        return advance(rollout, [RolloutCommand(action, reason[:MAX_REASON])], now)
+
+    _, rollout = update_rollout(storage, environment, change)
+    if rollout is None:
+        raise NotFound(f"There is no rollout of {environment}", hint=f"Start one: puppet rollout start {environment} --ref REF.")
+    return rollout

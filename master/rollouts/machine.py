@@ -99,6 +99,7 @@ class RolloutNode:
         accepted: Whether it is bad, and does not count: an administrator resumed after that, or it was silent from the start.
         problems: The errors, or the changes that were not foreseen.
         habits: Changes of its last run with the version before, which are not the new version's.
+        touched: Whether it got the new version, and not only to simulate it.
     """
 
     wave: int
@@ -108,6 +109,7 @@ class RolloutNode:
     accepted: bool = False
     problems: tuple[str, ...] = ()
     habits: tuple[str, ...] = ()
+    touched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +156,19 @@ class Rollout:
         node = self.nodes.get(certname)
         return node.wave if node is not None else wave_of(self.plan.waves, certname)
 
-    def has_new_version(self, certname: str) -> bool:
-        """Return whether a node's next run gets the new version."""
+    def is_open(self, certname: str) -> bool:
+        """Return whether the wave of a node is open."""
         return self.is_active and self.wave_of(certname) <= self.current.wave
 
+    def has_new_version(self, certname: str) -> bool:
+        """Return whether a node's next run gets the new version: if its wave is open, and after a stop if it got it already."""
+        if self.status == STOPPED:
+            return certname in self.nodes and self.nodes[certname].touched
+        return self.is_open(certname)
+
     def is_noop(self, certname: str) -> bool:
-        """Return whether a node's next run only simulates the new version."""
-        return self.is_active and self.current.noop and self.wave_of(certname) == self.current.wave
+        """Return whether a node only simulates the new version."""
+        return self.current.noop and self.wave_of(certname) == self.current.wave
 
     def open_nodes(self) -> Iterator[tuple[str, RolloutNode]]:
         """Yield the nodes of the waves that have the new version."""
@@ -198,6 +206,7 @@ class RunReported:
     A run's report, or its end because its catalog did not compile.
 
     Attributes:
+        compiled: Whether there was a catalog.
         noop: Whether it only simulated because its catalog says so.
         changes: Its changes, corrective ones left out; unforeseen: those of them that the prediction does not name.
     """
@@ -205,6 +214,7 @@ class RunReported:
     node: str
     version: str
     failed: bool = False
+    compiled: bool = True
     changed: bool = False
     noop: bool = False
     message: str = ""
@@ -371,8 +381,8 @@ def _node(rollout: Rollout, name: str) -> RolloutNode:
 
 
 def _is_watched(rollout: Rollout, event: CatalogSent | RunReported) -> bool:
-    """Return whether an event is of the new version, at a node that has it."""
-    return event.version == rollout.plan.after and rollout.has_new_version(event.node)
+    """Return whether an event is of the new version, at a node of an open wave."""
+    return event.version == rollout.plan.after and rollout.is_open(event.node)
 
 
 def _catalog_sent(rollout: Rollout, event: CatalogSent) -> Rollout:
@@ -380,7 +390,8 @@ def _catalog_sent(rollout: Rollout, event: CatalogSent) -> Rollout:
         return rollout
     node = _node(rollout, event.node)
     status = RUNNING if node.status in (WAITING, SILENT) else node.status
-    return _with(rollout, event.node, replace(node, status=status, since=rollout.elapsed, accepted=node.accepted and status != RUNNING))
+    accepted, touched = node.accepted and status != RUNNING, node.touched or not rollout.is_noop(event.node)
+    return _with(rollout, event.node, replace(node, status=status, since=rollout.elapsed, accepted=accepted, touched=touched))
 
 
 def _run_reported(rollout: Rollout, event: RunReported) -> Rollout:
@@ -388,7 +399,7 @@ def _run_reported(rollout: Rollout, event: RunReported) -> Rollout:
         return rollout
     node = _node(rollout, event.node)
     if not _is_watched(rollout, event):
-        if event.version == rollout.plan.before and node.status in (WAITING, SILENT) and not rollout.has_new_version(event.node):
+        if event.version == rollout.plan.before and node.status in (WAITING, SILENT) and not rollout.is_open(event.node):
             # A node that was silent from the start has come back: its wave waits for it.
             node = replace(node, status=WAITING, accepted=False, failing=event.failed, habits=event.changes)
             return _with(rollout, event.node, node)
@@ -408,7 +419,9 @@ def _run_reported(rollout: Rollout, event: RunReported) -> Rollout:
         # Later runs find nothing left to change: the node stays changed.
         status = CHANGED if event.changed or node.status in (CHANGED, FAILED) else GOOD
     accepted = status in BAD and (was_accepted or (status == FAILED and node.failing))
-    return _with(rollout, event.node, replace(node, status=status, since=rollout.elapsed, accepted=accepted, problems=problems))
+    touched = node.touched or (event.compiled and not rollout.is_noop(event.node))
+    node = replace(node, status=status, since=rollout.elapsed, accepted=accepted, problems=problems, touched=touched)
+    return _with(rollout, event.node, node)
 
 
 def _check_answered(rollout: Rollout, event: CheckAnswered) -> Rollout:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -23,6 +24,7 @@ STATE: Final = "rollout.json"
 PREDICTION: Final = "rollout-prediction.json"
 _LOCK: Final = ".rollout-lock"
 _LOCK_TIMEOUT: Final = 10.0
+_ATTEMPTS: Final = 20
 
 
 class RolloutStorage(Protocol):
@@ -42,6 +44,26 @@ class RolloutStorage(Protocol):
 
     def save_prediction(self, environment: str, prediction: Mapping[str, Any]) -> None:
         """Store the prediction of the rollout that begins next."""
+
+
+def update_rollout(
+    storage: RolloutStorage, environment: str, change: Callable[[Rollout], Rollout]
+) -> tuple[Rollout, Rollout] | tuple[None, None]:
+    """
+    Store what `change` makes of a rollout, unless it returns it as it is; return it before and after. Blocks.
+
+    `change` is called again when another process was faster. Raises PuppetError, OSError.
+    """
+    for _ in range(_ATTEMPTS):
+        stored = storage.load(environment)
+        if stored is None:
+            return None, None
+        rollout = change(stored.rollout)
+        if rollout is stored.rollout:
+            return rollout, rollout
+        with suppress(Conflict):
+            return stored.rollout, storage.save(rollout, stored.revision).rollout
+    raise Conflict(f"The rollout of {environment} is changed all the time", hint="Try again.")
 
 
 @dataclass(eq=False, repr=False)
@@ -116,6 +138,8 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
         status = path.stat()
     except FileNotFoundError:
         return None
+    except OSError as err:
+        raise PuppetError(f"The state of a rollout {path} cannot be read: {err.strerror}") from err
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 

@@ -20,7 +20,7 @@ from environments.runs import VersionForRun
 from environments.versions import find_version
 from httpd.metrics import Samples
 from shared.data import plainjson
-from shared.errors import CompileError, Conflict, PuppetError
+from shared.errors import CompileError, PuppetError
 from shared.models.report import Report
 from shared.process.log import NOTICE
 from shared.programs import run_output
@@ -36,12 +36,13 @@ from .machine import (
     Rollout,
     RolloutEvent,
     RunReported,
+    StoredRollout,
     advance,
     due,
 )
 from .prediction import Prediction, run_reported
 from .status import status_of
-from .storage import RolloutStorage
+from .storage import RolloutStorage, update_rollout
 
 log = logging.getLogger("puppet.rollout")
 
@@ -51,7 +52,6 @@ RETRY: Final = 60.0  # seconds until a link that could not be switched is tried 
 STORE_TIMEOUT: Final = 10.0
 MAX_EVENTS: Final = 50_000
 MAX_OUTPUT: Final = 64 * 1024
-ATTEMPTS: Final = 10
 
 Switch = Callable[[str, str], Awaitable[None]]
 """Switches an environment to a stored version; raises PuppetError."""
@@ -90,6 +90,7 @@ class RolloutWatch:
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _acting: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _tried: dict[str, float] = field(default_factory=dict, init=False)
+    _problems: dict[str, str] = field(default_factory=dict, init=False)
 
     # --- what runs get
 
@@ -101,30 +102,42 @@ class RolloutWatch:
         version = rollout.plan.after if rollout.has_new_version(client) else rollout.plan.before
         return find_version(self.root_of(environment), version) or self.current(client, environment)
 
-    def _rollout(self, environment: str) -> Rollout | None:
-        """Return the rollout of an environment that is under way, as it is stored now. Blocks, briefly."""
+    def _latest(self, environment: str) -> StoredRollout | None:
+        """Return the latest rollout of an environment; None, logged, when it cannot be read. Blocks, briefly."""
         try:
-            stored = self.storage.load(environment)
+            return self.storage.load(environment)
         except PuppetError as err:
             log.error("Runs in %s get its current version: %s", environment, err)
             return None
+
+    def _rollout(self, environment: str) -> Rollout | None:
+        """Return the rollout of an environment that is under way. Blocks, briefly."""
+        stored = self._latest(environment)
         return stored.rollout if stored is not None and stored.rollout.is_active else None
 
     async def catalog(self, job: CompileJob, compile: CompileCatalog) -> CompiledCatalog:
         """Return a catalog and note how that went; one of a wave that only simulates is made so. Raises what `compile` raises."""
-        rollout = await asyncio.to_thread(self._rollout, job.environment) if job.pin else None
+        stored = await asyncio.to_thread(self._latest, job.environment) if job.pin else None
         version = Path(job.pin).name
-        if rollout is None or version not in (rollout.plan.before, rollout.plan.after):
+        if stored is None or version not in (stored.rollout.plan.before, stored.rollout.plan.after):
             return await compile(job)
         try:
             catalog = await compile(job)
         except CompileError as err:
-            self._note(job.environment, RunReported(job.certname, version, failed=True, message=err.message))
+            self._note(job.environment, RunReported(job.certname, version, failed=True, compiled=False, message=err.message))
             raise
-        self._sent[job.environment, job.certname] = version
-        self._note(job.environment, CatalogSent(job.certname, version))
-        is_noop = version == rollout.plan.after and rollout.is_noop(job.certname)
+        if stored.rollout.is_active:
+            self._sent[job.environment, job.certname] = version
+            self._note(job.environment, CatalogSent(job.certname, version))
+        is_noop = version == stored.rollout.plan.after and await asyncio.to_thread(self._is_noop, job, version)
         return await asyncio.to_thread(simulating, catalog) if is_noop else catalog
+
+    def _is_noop(self, job: CompileJob, version: str) -> bool:
+        """Return whether a node only simulates the new version, also when the rollout has just ended without success. Blocks, briefly."""
+        stored = self.storage.load(job.environment)
+        if stored is None or not stored.rollout.is_noop(job.certname):
+            return False
+        return stored.rollout.is_active or Path(self.current(job.certname, job.environment)).name != version
 
     # --- what is observed
 
@@ -141,6 +154,10 @@ class RolloutWatch:
             log.error("The changes of %s are not compared with the preview: %s", report.host, err)
             prediction = None
         event = await asyncio.to_thread(run_reported, report, version, prediction)
+        await self._store(environment, event)
+
+    async def _store(self, environment: str, event: RolloutEvent) -> None:
+        """Note an event and return when it is stored, or when that takes too long, which is logged."""
         saved = asyncio.get_running_loop().create_future()
         self._saving.append(saved)
         self._note(environment, event)
@@ -193,8 +210,11 @@ class RolloutWatch:
                 events = self._events.pop(environment, [])
                 try:
                     await self._look_at(environment, events)
+                    self._problems.pop(environment, None)
                 except (PuppetError, OSError) as err:
-                    log.error("The rollout of %s could not be stored: %s", environment, err)
+                    if self._problems.get(environment) != str(err):  # not each second
+                        log.error("The rollout of %s could not be stored: %s", environment, err)
+                    self._problems[environment] = str(err)
                     self._events[environment] = [*events, *self._events.get(environment, [])][:MAX_EVENTS]
         finally:
             for future in saving:
@@ -213,25 +233,17 @@ class RolloutWatch:
         if rollout is not None and due(rollout):
             self._acting.set()
 
-    def _advance(self, environment: str, events: Sequence[RolloutEvent]) -> tuple[Rollout | None, Rollout | None]:
+    def _advance(self, environment: str, events: Sequence[RolloutEvent]) -> tuple[Rollout, Rollout] | tuple[None, None]:
         """Return the state before and after events; it is stored when something but the time has changed. Blocks; PuppetError, OSError."""
-        for attempt in range(ATTEMPTS):
-            stored = self.storage.load(environment)
-            if stored is None:
-                return None, None
-            before = stored.rollout
-            if not before.is_active and not events:
-                return before, before
+
+        def change(before: Rollout) -> Rollout:
+            if not before.is_active and not any(isinstance(event, Announced) for event in events):
+                return before
             rollout = advance(before, events, self.now())
             is_same = replace(rollout, at=before.at, elapsed=before.elapsed) == before
-            if is_same and abs(rollout.at - before.at) < HEARTBEAT:
-                return before, rollout
-            try:
-                return before, self.storage.save(rollout, stored.revision).rollout
-            except Conflict:
-                if attempt + 1 == ATTEMPTS:
-                    raise
-        raise AssertionError("unreachable")
+            return before if is_same and abs(rollout.at - before.at) < HEARTBEAT else rollout
+
+        return update_rollout(self.storage, environment, change)
 
     # --- what is done outside
 
@@ -249,19 +261,19 @@ class RolloutWatch:
         """Do what a state asks for; each is done again when this process ends before its event is stored."""
         plan, wanted = rollout.plan, due(rollout)
         if wanted.check:
-            self._note(plan.environment, await self._asked(rollout))
+            await self._store(plan.environment, await self._asked(rollout))
         if wanted.switch and time.monotonic() - self._tried.get(plan.environment, -RETRY) >= RETRY:
             self._tried[plan.environment] = time.monotonic()
             try:
                 await self.switch(plan.environment, plan.after)
             except PuppetError as err:
                 log.error("The rollout of %s has reached all waves, but its link could not be switched: %s", plan.environment, err)
-                self._note(plan.environment, LinkSwitched(str(err)))
+                await self._store(plan.environment, LinkSwitched(str(err)))
             else:
-                self._note(plan.environment, LinkSwitched())
+                await self._store(plan.environment, LinkSwitched())
         if wanted.announce:
             await self._announce(rollout)
-            self._note(plan.environment, Announced(rollout.status))
+            await self._store(plan.environment, Announced(rollout.status))
 
     async def _asked(self, rollout: Rollout) -> CheckAnswered:
         """Return the answer of the site's program, which gets the status and agrees by ending with 0."""

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_plus
 
 import pytest
 
-from bunraku.rollouts.start import RolloutWishes, wishes_in
+from bunraku.commands.rollout import redraw
+from bunraku.rollouts.start import RolloutWishes, last_changes, last_runs, wishes_in
 from bunraku.rollouts.text import duration_text, headline, status_lines
 from master.rollouts.machine import BadNodesLimit, RolloutCommand, RolloutEvent, RolloutPlan, RunReported, advance, begin
 from master.rollouts.status import status_of
 from master.rollouts.storage import RolloutFiles
 from master.rollouts.waves import Wave, parse_waves
 from shared.errors import ConfigError
+from shared.settings import MasterSettings, load
 from tests.support.command_line import Puppet
 
 PLAN = RolloutPlan(
@@ -143,3 +147,56 @@ def test_the_page_of_a_status_shows_what_nodes_say_as_text(puppet: Puppet, tmp_p
     page = (tmp_path / "page.html").read_text()
     assert "&lt;script&gt;" in page and "<script" not in page and "http" not in page.replace("http-equiv", "")
     assert '<rect class="failed" x="0.0" width="1000.0"' in page and "the rollout of main is stopped" in page
+
+
+def test_a_status_is_redrawn_in_place_and_fits_the_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("LINES", "30")
+    failed = [RunReported(name, "3c4d", failed=True, message=f"{name} {'x' * 200}") for name in ("web1", "web2")]
+    drawn = redraw(status(), 0)
+    assert redraw(status(*failed), drawn) == drawn + 2, "a line with the problem, and one before it"
+    first, _, second = capsys.readouterr().out.partition(f"\x1b[{drawn}A")
+    assert first.count("\n") == drawn and second.count("\n") == drawn + 2
+    assert max(len(line) for line in second.splitlines() if "xxx" in line) < 60 + 20
+    monkeypatch.setenv("LINES", "8")
+    assert redraw(status(*failed), 0) == 7
+
+
+@dataclass
+class Answer:
+    body: bytes
+    url: str = "http://store"
+    is_success: bool = True
+    problem: str = ""
+
+
+class FakeStore:
+    """A store that answers queries by their first word."""
+
+    def __init__(self, **rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+
+    async def get(self, path: str) -> Answer:
+        query = unquote_plus(path.partition("?query=")[2])
+        return Answer(json.dumps(self.rows[query.partition("[")[0]]).encode())
+
+
+async def test_the_last_runs_of_nodes_come_from_the_store_or_else_from_the_stored_reports(tmp_path: Path) -> None:
+    store: Any = FakeStore(
+        nodes=[
+            {"certname": "web1", "latest_report_status": "failed", "report_timestamp": "2026-11-28T02:10:00.000Z"},
+            {"certname": "web2", "latest_report_status": None, "report_timestamp": None},
+        ],
+        events=[{"certname": "web1", "resource_type": "Exec", "resource_title": "apt", "property": "returns"}],
+    )
+    flags = {"confdir": str(tmp_path), "vardir": str(tmp_path), "reportdir": str(tmp_path / "reports")}
+    settings = load(MasterSettings, section="master", flags={**flags, "storeconfigs": "true"})
+    runs = await last_runs(store, settings, ["web1", "web2", "web3"])
+    assert runs == {"web1": ("failed", datetime(2026, 11, 28, 2, 10, tzinfo=UTC)), "web2": ("", None), "web3": ("", None)}
+    assert await last_changes(store) == {"web1": ["Exec[apt] returns"]}
+
+    (tmp_path / "reports/web1").mkdir(parents=True)
+    (tmp_path / "reports/web1/202611280210.yaml").write_text("status: changed\n")
+    files = load(MasterSettings, section="master", flags={**flags, "store": "none"})
+    runs = await last_runs(store, files, ["web1", "web2"])
+    assert runs == {"web1": ("changed", datetime(2026, 11, 28, 2, 10, tzinfo=UTC)), "web2": ("none", None)}

@@ -148,10 +148,10 @@ async def test_a_good_change_reaches_the_waves_one_after_another_and_then_the_li
 async def test_a_change_that_breaks_a_node_stops_and_an_emergency_has_a_way(rolling: Rolling) -> None:
     await rolling.start("two")
     assert (await rolling.run(FIRST[0], fails=True))[0] == "two"
-    assert [(await rolling.run(node))[0] for node in (FIRST[1], SECOND[0])] == ["two", "one"], "it is stopped"
     code, out, _ = await rolling.puppet("rollout", "status", "production")
     assert code == 4
     assert f"! failed: File[/tmp/motd]: read-only file system (1 node: {FIRST[0]})" in out
+    assert [(await rolling.run(node))[0] for node in (*FIRST, SECOND[0])] == ["two", "one", "one"], "it is stopped"
     code, out, err = await rolling.deploy("--now", "--abort-rollout")
     assert code == 0, err
     assert "Notice: Aborted the rollout of production" in out

@@ -85,6 +85,18 @@ def test_a_bad_node_stops_the_rollout(events: list[RolloutEvent], status: str, r
     assert due(rollout).announce and rollout.reason == "1 bad node, 0 allowed (wave canary)"
 
 
+def test_after_a_stop_no_further_node_gets_the_new_version_and_those_that_have_it_keep_it() -> None:
+    rollout = after(started(wait=0), *good("a"))
+    rollout = after(rollout, RunReported("b", NEW, failed=True))
+    assert rollout.status == "stopped"
+    assert [rollout.has_new_version(node) for node in NODES] == [True, True, False, False, False], "c had not run"
+    late = after(rollout, CatalogSent("c", NEW))
+    assert late.has_new_version("c"), "its run had begun before"
+    assert after(rollout, RolloutCommand("resume")).has_new_version("c")
+    simulated = after(started(noop_first=True), RunReported("a", NEW, noop=True, unforeseen=("File[/x] mode",)))
+    assert simulated.status == "stopped" and not simulated.has_new_version("a")
+
+
 def test_a_node_that_stops_to_report_stops_the_rollout_also_after_a_good_run() -> None:
     rollout = after(started(wait=10_000, interval=100), *good("a"))
     for _ in range(2):
@@ -226,7 +238,7 @@ class Rollouts(RuleBasedStateMachine):
     def run_is_bad(self, node: str, version: str, unforeseen: bool) -> None:
         before = self.rollout
         self.step(RunReported(node, version, failed=not unforeseen, unforeseen=("File[/x] mode",) if unforeseen else ()))
-        if version == OLD or not before.has_new_version(node):
+        if version == OLD or not before.is_open(node):
             assert self.rollout.bad <= before.bad or self.rollout.step > before.step, "a run without the new version says nothing about it"
 
     @rule(node=NODE, version=VERSION)
@@ -266,8 +278,10 @@ class Rollouts(RuleBasedStateMachine):
             return
         rollout = self.rollout
         for name in (*NODES, "joined", "stranger"):
-            assert rollout.has_new_version(name) == (rollout.is_active and rollout.wave_of(name) <= rollout.current.wave)
-            assert not rollout.is_noop(name) or rollout.has_new_version(name)
+            is_open = rollout.is_active and rollout.wave_of(name) <= rollout.current.wave
+            assert rollout.has_new_version(name) == is_open or (rollout.status == "stopped" and is_open)
+            assert not rollout.is_noop(name) or is_open or not rollout.is_active
+        assert all(node.wave <= rollout.current.wave for node in rollout.nodes.values() if node.touched)
         touched = [node for node in rollout.nodes.values() if node.status in ("running", "good", "changed", "failed", "unforeseen")]
         assert all(node.wave <= rollout.current.wave for node in touched)
         if rollout.status in ("progressing", "paused"):
