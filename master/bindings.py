@@ -251,7 +251,7 @@ class WatchedReports(Binding[Report]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class BindingOptions:
     """
     What a running master has beside its bindings. What is left out is made anew, as for a command.
 
@@ -274,12 +274,12 @@ def bind(
     environments: Environments,
     compile_pool: CompilePool,
     ca: CaService | None,
-    around: Surroundings | None = None,
+    options: BindingOptions | None = None,
 ) -> Indirector:
     """Bind every indirection of a master to its terminus and cache."""
-    around = around or Surroundings()
-    client, parser = around.client or puppetdb_client(settings), around.parser or BodyParser()
-    state, runs, rollouts = around.state, around.runs or local_runs(settings, environments), around.rollouts
+    options = options or BindingOptions()
+    client, parser = options.client or puppetdb_client(settings), options.parser or BodyParser()
+    state, runs, rollouts = options.state, options.runs or local_runs(settings, environments), options.rollouts
     registry = TerminusRegistry(settings, environments)
     files = FileServer(
         settings.fileserverconfig,

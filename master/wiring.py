@@ -37,7 +37,7 @@ from shared.settings import MasterSettings
 from shared.state.masters import SharedState
 from shared.wire.dialects import MODERN
 
-from .bindings import Surroundings, bind, code_commands, local_runs, v4_catalogs
+from .bindings import BindingOptions, bind, code_commands, local_runs, v4_catalogs
 from .dependencies.recorder import CatalogRecorder
 from .endpoints.app import HANDSHAKE_HINT, LISTEN_HINT, MasterApp
 from .endpoints.ca import CaEndpoints
@@ -271,8 +271,8 @@ async def _serving(
         code = _shared_code(settings, environments, state, health) if state is not None else None
         rollouts = _rollouts(settings, environments) if code is None else None
         runs = code.runs if code is not None else local_runs(settings, environments, rollouts)
-        around = Surroundings(parser=parser, client=client, state=termini, runs=runs, rollouts=rollouts)
-        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, around)
+        options = BindingOptions(parser=parser, client=client, state=termini, runs=runs, rollouts=rollouts)
+        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, options)
         v4 = await asyncio.to_thread(v4_catalogs, settings, environments, compile_pool, indirector, runs.version_for)
         limits = MasterLimits.of(settings)
         server = ServerEndpoints(environments, compile_pool.listing, v4, limits, code_commands(settings), parser)
@@ -461,7 +461,7 @@ async def local_catalog(settings: MasterSettings, name: str) -> Any:
     client = await asyncio.to_thread(puppetdb_client, settings)
     compile_pool = compile_pool_for(settings, environments, Metrics(), on_question=PuppetDbQueries(client))
     try:
-        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, None, Surroundings(client=client))
+        indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, None, BindingOptions(client=client))
         if name != settings.certname and await indirector.facts.find(name, environment=settings.environment) is None:
             raise NotFound(
                 f"No facts available for target node: {name}",

@@ -261,6 +261,7 @@ HIDDEN = {
     "master/process.py": "the account is left and the pid file written before the server is loaded",
     "master/wiring.py": "a master whose state is in files does without SQLAlchemy, which takes 10 MB",
     "master/termini/state.py": "a master whose state is in files does without SQLAlchemy, which takes 10 MB",
+    "shared/state/masters.py": "the same",
     "store/process/listeners.py": "a store without TLS does not load certificates and cryptography, which take 10 MB",
     "store/queries/service.py": "few stores are asked in PQL, or are on PostgreSQL: each takes 3 MB",
     "shared/ral/": "few values and titles have to match a pattern, whose engine takes 1.5 MB",

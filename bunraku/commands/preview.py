@@ -172,7 +172,7 @@ class PreviewCommand:
 
     async def result(self, environments: Any, sides: Any) -> Any:
         """Return the `PreviewResult` of the selected nodes."""
-        from master.bindings import Surroundings, bind
+        from master.bindings import BindingOptions, bind
         from master.preview.nodes import PreviewNodes
         from master.preview.pool import PreviewPool
         from master.preview.run import run_preview
@@ -182,7 +182,7 @@ class PreviewCommand:
         client = await asyncio.to_thread(puppetdb_client, self.settings)
         pool = PreviewPool.of(self.settings, environments, size=int(self.options.workers), on_question=PuppetDbQueries(client))
         try:
-            indirector = await asyncio.to_thread(bind, self.settings, environments, pool.compile_pool, None, Surroundings(client=client))
+            indirector = await asyncio.to_thread(bind, self.settings, environments, pool.compile_pool, None, BindingOptions(client=client))
             nodes = PreviewNodes(
                 settings=self.settings,
                 facts=indirector.facts,

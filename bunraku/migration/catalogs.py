@@ -16,7 +16,7 @@ from environments.directory_environment import DirectoryEnvironment
 from environments.files.code_files import DiskFiles
 from environments.module_sources import ModuleSources
 from environments.settings import environment_settings
-from master.bindings import Surroundings, bind
+from master.bindings import BindingOptions, bind
 from master.pools.compile_pool import CompilePool
 from master.pools.jobs import CompileJob
 from master.preview.nodes import PreviewNodes
@@ -75,7 +75,7 @@ class Comparer:
             return _comparison(environments.read(environment))
 
         try:
-            indirector = await asyncio.to_thread(bind, self.settings, environments, pool, None, Surroundings(client=client))
+            indirector = await asyncio.to_thread(bind, self.settings, environments, pool, None, BindingOptions(client=client))
             nodes = {
                 name: PreviewNodes(
                     settings=self.settings,

@@ -24,7 +24,7 @@ from typing import Any
 
 from environments.directories import Environments
 from environments.settings import environment_settings
-from master.bindings import Surroundings, bind
+from master.bindings import BindingOptions, bind
 from master.dependencies.recorder import CatalogRecorder
 from master.observability.metrics import Metrics
 from master.pools.configured import compile_pool_for
@@ -115,7 +115,7 @@ async def compile_for_agents(root: Path, nodes: int) -> None:
     recorder = CatalogRecorder.of(settings)
     assert recorder is not None
     pool = compile_pool_for(settings, environments, Metrics(), records=recorder.outlet.fileno())
-    indirector = bind(settings, environments, pool, None, Surroundings(client=client))
+    indirector = bind(settings, environments, pool, None, BindingOptions(client=client))
     stored = PreviewNodes(settings=settings, facts=indirector.facts, nodes=indirector.node, client=client, environment="production")
     writing = asyncio.create_task(recorder.keep_written())
     left = iter(range(nodes))
