@@ -7,6 +7,7 @@ import random
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,8 @@ from shared.state.tables import CA, CA_INVENTORY
 from tests.support.ca_site import DatabaseSite, Site, emptied, request_pem
 from tests.support.ocsp_client import build_request
 from tests.support.postgresql import PostgresqlServer
+
+CA_NAME = "Puppet CA: master.example.com"
 
 
 @pytest.fixture
@@ -258,6 +261,19 @@ def test_with_a_passphrase_the_key_is_in_the_database_and_a_second_master_just_s
     second.files.capass.write_bytes(b"correct horse\n")
     assert second.bootstrap().certificate == first.open().certificate
     assert sign(second, "web1") == 4  # both masters have a certificate
+
+
+def test_masters_that_start_for_the_first_time_at_once_make_one_ca(empty_database_site: DatabaseSite) -> None:
+    first = empty_database_site
+    first.password = b"correct horse"
+    masters = [first, *(replace(first, root=first.root / name, master=name, trail=[]) for name in ("m2.test", "m3.test"))]
+    for master in masters:
+        (master.files.cadir / "private").mkdir(parents=True)
+        master.files.capass.write_bytes(b"correct horse")
+    with ThreadPoolExecutor(3) as pool:
+        authorities = list(pool.map(DatabaseSite.bootstrap, masters))
+    assert len({authority.certificate for authority in authorities}) == 1
+    assert sorted(signed_by(first).values()) == sorted([*("m2.test", "m3.test", "master.example.com"), signed_by(first)[CA_NAME]])
 
 
 def test_the_key_goes_into_the_database_when_a_passphrase_is_set_later(database_site: DatabaseSite) -> None:
