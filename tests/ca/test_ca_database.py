@@ -30,6 +30,8 @@ from tests.support.postgresql import PostgresqlServer
 
 CA_NAME = "Puppet CA: master.example.com"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def empty_database_site(tmp_path: Path, ca_database: StateDatabase) -> DatabaseSite:
@@ -354,7 +356,6 @@ def test_commands_work_on_any_master(database_site: DatabaseSite) -> None:
     assert database_site.registry().authority.revoked() == {2, 0x1234}
 
 
-@pytest.mark.slow
 def test_a_master_that_hangs_while_it_writes_stops_the_others_for_a_while_only(database_site: DatabaseSite) -> None:
     hanging, second = database_site.registry(), database_site.second().registry()
     hanging.store.hold = 1  # type: ignore[attr-defined]
@@ -385,7 +386,6 @@ def test_masters_that_are_killed_again_and_again_use_no_serial_twice_and_lose_no
     assert signed == {record.name for record in records} - {"Puppet CA: master.example.com"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("point", ["ca.serial-stored", "ca.certificate-written", "ca.committed"])
 def test_a_master_that_is_killed_while_it_signs_leaves_all_or_nothing(database_site: DatabaseSite, point: str) -> None:
     database_site.registry().submit("web1", request_pem("web1"), by="t")
