@@ -7,6 +7,7 @@ import random
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,10 @@ from shared.state.tables import CA, CA_INVENTORY
 from tests.support.ca_site import DatabaseSite, Site, emptied, request_pem
 from tests.support.ocsp_client import build_request
 from tests.support.postgresql import PostgresqlServer
+
+CA_NAME = "Puppet CA: master.example.com"
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -260,6 +265,19 @@ def test_with_a_passphrase_the_key_is_in_the_database_and_a_second_master_just_s
     assert sign(second, "web1") == 4  # both masters have a certificate
 
 
+def test_masters_that_start_for_the_first_time_at_once_make_one_ca(empty_database_site: DatabaseSite) -> None:
+    first = empty_database_site
+    first.password = b"correct horse"
+    masters = [first, *(replace(first, root=first.root / name, master=name, trail=[]) for name in ("m2.test", "m3.test"))]
+    for master in masters:
+        (master.files.cadir / "private").mkdir(parents=True)
+        master.files.capass.write_bytes(b"correct horse")
+    with ThreadPoolExecutor(3) as pool:
+        authorities = list(pool.map(DatabaseSite.bootstrap, masters))
+    assert len({authority.certificate for authority in authorities}) == 1
+    assert sorted(signed_by(first).values()) == sorted([*("m2.test", "m3.test", "master.example.com"), signed_by(first)[CA_NAME]])
+
+
 def test_the_key_goes_into_the_database_when_a_passphrase_is_set_later(database_site: DatabaseSite) -> None:
     database_site.password = b"secret"
     assert database_site.database.transact(lambda connection: connection.scalar(select(CA.c.key))) is None
@@ -338,7 +356,6 @@ def test_commands_work_on_any_master(database_site: DatabaseSite) -> None:
     assert database_site.registry().authority.revoked() == {2, 0x1234}
 
 
-@pytest.mark.slow
 def test_a_master_that_hangs_while_it_writes_stops_the_others_for_a_while_only(database_site: DatabaseSite) -> None:
     hanging, second = database_site.registry(), database_site.second().registry()
     hanging.store.hold = 1  # type: ignore[attr-defined]
@@ -369,7 +386,6 @@ def test_masters_that_are_killed_again_and_again_use_no_serial_twice_and_lose_no
     assert signed == {record.name for record in records} - {"Puppet CA: master.example.com"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("point", ["ca.serial-stored", "ca.certificate-written", "ca.committed"])
 def test_a_master_that_is_killed_while_it_signs_leaves_all_or_nothing(database_site: DatabaseSite, point: str) -> None:
     database_site.registry().submit("web1", request_pem("web1"), by="t")

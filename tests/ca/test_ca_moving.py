@@ -15,6 +15,8 @@ from shared.failpoints import VARIABLE
 from shared.state.database import StateDatabase
 from tests.support.ca_site import DatabaseSite, Site, emptied, request_pem
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def in_files(site: Site) -> Site:
