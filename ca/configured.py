@@ -63,22 +63,21 @@ def ca_store(settings: MasterSettings, state: SharedState | None = None) -> CaSt
 
     Args:
         state: The state of a master that runs; None: it is opened, where the settings name one.
+    Raises:
+        ConfigError: A setting or routes.yaml is wrong, or the passphrase of the key is missing.
     """
+    if settings.ca and settings.ca_key_passphrase and password(ca_files(settings)) is None:
+        raise ConfigError(
+            f"There is no passphrase in {settings.ca_key_passphrase}",
+            hint="The setting is ca_key_passphrase; a systemd credential is there only while the unit runs.",
+        )
     place = ca_place(settings)
+    files = ca_files(settings)
     state = None if place == "files" else state or SharedState.at(place)
-    return ca_folder(settings) if state is None else ca_database(settings, state)
-
-
-def ca_folder(settings: MasterSettings) -> CaStore:
-    """Return the store of a CA in files."""
-    return FolderStore(ca_files(settings))
-
-
-def ca_database(settings: MasterSettings, state: SharedState) -> CaStore:
-    """Return the store of a CA in the database that masters share."""
+    if state is None:
+        return FolderStore(files)
     from .storage.database import DatabaseStore  # SQLAlchemy takes 10 MB, which a master with files does without
 
-    files = ca_files(settings)
     return DatabaseStore(files, state.database, settings.certname, password(files))
 
 

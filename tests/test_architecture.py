@@ -251,7 +251,6 @@ HIDDEN = {
     "agent/servers/tls.py": "a run without TLS, as with --catalog, does not load certificates",
     "agent/transaction/run.py": "few catalogs have schedules",
     "ca/configured.py": "a CA in files does without SQLAlchemy, which takes 10 MB",
-    "shared/state/masters.py": "a master with files does without SQLAlchemy, which takes 10 MB",
     "bunraku/": "a command loads what it needs only, and `--help` nothing at all",
     "master/cli.py": "`puppet master --help` and --check answer without the server",
     "language/functions/__init__.py": "module authors import the API of functions from here, without the functions themselves",
@@ -265,6 +264,7 @@ HIDDEN = {
     "store/process/listeners.py": "a store without TLS does not load certificates and cryptography, which take 10 MB",
     "store/queries/service.py": "few stores are asked in PQL, or are on PostgreSQL: each takes 3 MB",
     "shared/ral/": "few values and titles have to match a pattern, whose engine takes 1.5 MB",
+    "shared/state/masters.py": "a master with files does without SQLAlchemy, which takes 10 MB",
     "shared/settings/declarations.py": "only a master that starts its store writes settings as JSON",
 }
 """The files and folders that import modules of ours inside functions, and why."""

@@ -328,8 +328,11 @@ class CertCommands:
         """Revoke every certificate of a name, or, by 0xSERIAL, that one."""
         if re.fullmatch(r"0x[0-9a-f]{1,40}", name):
             serials = [int(name, 16)]
-            if not self.registry.store.has_issued_serial(serials[0]):
-                raise BadData(f"Could not find a certificate with the serial {name} in the inventory")
+            if not options.force and not self.registry.store.has_issued_serial(serials[0]):
+                raise BadData(
+                    f"Could not find a certificate with the serial {name} in the inventory",
+                    hint="If the CA was restored from a back-up that lacks it, --force revokes it all the same.",
+                )
             self.authority.revoke_serials(serials, by=self.site.by, name=name, force=options.force)
         else:
             if not self.authority.serials_of(valid_certname(name)):

@@ -24,7 +24,7 @@ from shared.state.database import StateAway, StateDatabase
 from shared.state.notices import notify
 from shared.state.tables import CA, CA_INVENTORY, CA_REQUESTS, CA_SIGNED
 
-from .copies import CaRow, content_of, read_copies, write_copies
+from .copies import CaRow, check_certificates, content_of, read_copies, write_copies
 from .inventory import Inventory, InventoryEntry
 from .rows import bytes_of, entry_of, hex_of, insert_all, insert_contents, inventory_values, read_row
 from .store import PRIVATE_MODE, TOPIC, CaContents, CaStore, NameFiles
@@ -71,6 +71,7 @@ class DatabaseStore(CaStore):
         super().__init__(files)
         self.master = master
         self.problem = ""
+        self.hold = HOLD
         self._password = password
         self._database = database
         self._row: CaRow | None = None
@@ -92,6 +93,8 @@ class DatabaseStore(CaStore):
             except StateAway as err:
                 self.problem = str(err)
                 raise
+            if row is not None:
+                check_certificates(self.files, row)
             self.problem, self.last_seen = "", utc_now()
             self._row = row or known
             if self._row is not None:
@@ -253,14 +256,15 @@ class DatabaseStore(CaStore):
             yield
 
     @contextmanager
-    def _writing(self, *, must_exist: bool, hold: int = HOLD) -> Iterator[_Transaction]:
+    def _writing(self, *, must_exist: bool, hold: int = 0) -> Iterator[_Transaction]:
         with self._writers:
             with self._database.begin() as connection:
-                settings = {"idle_in_transaction_session_timeout": f"{hold}s", "synchronous_commit": "on"}
+                settings = {"idle_in_transaction_session_timeout": f"{hold or self.hold}s", "synchronous_commit": "on"}
                 local = (func.set_config(name, value, True) for name, value in settings.items())
                 connection.execute(select(*local, func.pg_advisory_xact_lock(LOCK)))
                 row = read_row(connection, self._row)
                 if row is not None and row is not self._row:
+                    check_certificates(self.files, row)
                     self._publish(row)
                 if row is None and must_exist:
                     raise ConfigError("The CA is not in the masters' database any more", hint="Did it move? Then restart this master.")

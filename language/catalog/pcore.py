@@ -79,7 +79,7 @@ def _string(type_: StringType, inner: Inner, encode_value: EncodeValue) -> Attri
 
 
 def _pattern(type_: PatternType, inner: Inner, encode_value: EncodeValue) -> Attributes:
-    return {"patterns": [{"__ptype": "Pcore::RegexpType", "pattern": pattern.source} for pattern in type_.patterns]}
+    return {"patterns": [{"__ptype": "Pcore::RegexpType", "pattern": pattern.flagged_source} for pattern in type_.patterns]}
 
 
 def _array(type_: ArrayType, inner: Inner, encode_value: EncodeValue) -> Attributes:
@@ -161,7 +161,7 @@ _ATTRIBUTES: Final[dict[type, Callable[[Any, Inner, EncodeValue], Attributes]]] 
     StringType: _string,
     EnumType: lambda of, inner, encode: {"values": list(of.values)} | ({"case_insensitive": True} if of.any_case else {}),
     PatternType: _pattern,
-    RegexpType: lambda of, inner, encode: {} if of.regexp is None else {"pattern": of.regexp.source},
+    RegexpType: lambda of, inner, encode: {} if of.regexp is None else {"pattern": of.regexp.flagged_source},
     ArrayType: _array,
     HashType: _hash,
     CollectionType: lambda of, inner, encode: _sized(of.size),

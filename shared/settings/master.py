@@ -48,7 +48,7 @@ class MasterSettings(StoreSettings):
     group: str = setting("puppet", doc="The group the master runs as when root starts it.")
 
     ca: Flag = setting(True, doc="Whether this master is the CA.")
-    cadir: Path = setting("$ssldir/ca", doc="The CA's own folder.")
+    cadir: Path = setting("$ssldir/ca", doc="The CA's own folder; with state in a database: its key, and copies of its lists.")
     ca_name: str = setting("Puppet CA: $certname", doc="The common name of a new CA.")
     ca_key_passphrase: str = setting(
         "",

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import random
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cryptography.x509.ocsp import OCSPCertStatus, load_der_ocsp_response
 from sqlalchemy import delete, select, text, update
 
+from ca.commands import puppet_cert
+from ca.commands.site import CaSite
 from ca.service import CaService
 from ca.storage.database import LOCK
 from certs import crl, keys
@@ -17,8 +24,11 @@ from shared.errors import ConfigError, PuppetError
 from shared.failpoints import VARIABLE
 from shared.state.database import LIMITS, StateAway, StateDatabase
 from shared.state.tables import CA, CA_INVENTORY
-from tests.support.ca_site import DatabaseSite, emptied, request_pem
+from tests.support.ca_site import DatabaseSite, Site, emptied, request_pem
+from tests.support.ocsp_client import build_request
 from tests.support.postgresql import PostgresqlServer
+
+CA_NAME = "Puppet CA: master.example.com"
 
 
 @pytest.fixture
@@ -82,6 +92,22 @@ def test_a_list_is_in_force_and_on_the_disk_of_the_other_master_after_a_look(dat
     assert second.files.cacrl.read_bytes() == database_site.files.cacrl.read_bytes()
     assert second.files.cacrl.stat().st_mtime == database_site.files.cacrl.stat().st_mtime  # so that If-Modified-Since is right everywhere
     assert not other.store.refresh()
+
+
+def test_the_other_master_answers_ocsp_about_what_the_first_one_signed(database_site: DatabaseSite) -> None:
+    other = database_site.second().registry().authority
+    registry = database_site.registry()
+    registry.submit("web1", request_pem("web1"), by="t")
+    certificate = registry.sign("web1", by="t")
+    question = build_request(certificate, registry.authority.certificate)
+
+    def status() -> object:
+        return load_der_ocsp_response(other.answer_ocsp(question)).certificate_status
+
+    assert status() is OCSPCertStatus.GOOD
+    registry.authority.revoke("web1", by="t")
+    other.store.refresh()
+    assert status() is OCSPCertStatus.REVOKED
 
 
 async def test_listeners_of_the_other_master_hear_of_a_revocation(database_site: DatabaseSite) -> None:
@@ -178,8 +204,32 @@ def test_a_database_from_a_back_up_gets_the_revocations_back_from_a_masters_copy
     assert crl.serials(bundles.revocation_lists(database_site.files.cacrl.read_bytes())[0]) == set(serials)
 
 
+def test_who_can_write_to_the_database_can_have_no_other_ca_trusted_and_no_false_list_used(
+    database_site: DatabaseSite, tmp_path: Path
+) -> None:
+    sign(database_site, "web1")
+    authority = database_site.registry().authority
+    authority.revoke("web1", by="t")
+    copies = [path.read_bytes() for path in (database_site.files.cacert, database_site.files.cacrl)]
+    foreign = Site(tmp_path / "foreign")
+    foreign.create()
+
+    def put(**columns: str) -> None:
+        database_site.database.transact(lambda connection: connection.execute(update(CA).values(version=CA.c.version + 1, **columns)))
+
+    put(crls=foreign.files.cacrl.read_text())
+    authority.store.refresh()
+    assert authority.revoked() == {2}
+    put(crls=copies[1].decode(), certificates=(copies[0] + foreign.files.cacert.read_bytes()).decode())
+    for use in (authority.store.refresh, lambda: authority.revoke("web1", by="t"), database_site.open):
+        with pytest.raises(ConfigError, match="is not the one in") as refused:
+            use()
+        assert "If you have replaced the CA, remove" in refused.value.hint
+    assert copies == [path.read_bytes() for path in (database_site.files.cacert, database_site.files.cacrl)]
+
+
 def test_the_serial_is_raised_as_the_page_on_recovery_says(database_site: DatabaseSite) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "recovery.md").read_text()
+    page = " ".join((Path(__file__).parents[2] / "docs" / "recovery.md").read_text().split())
     statement = page[page.index("UPDATE state_ca") :].partition("`")[0]
     database_site.database.transact(lambda connection: connection.execute(text(statement.replace("::", "\\:\\:"))))
     assert sign(database_site, "web1") == 1002
@@ -211,6 +261,19 @@ def test_with_a_passphrase_the_key_is_in_the_database_and_a_second_master_just_s
     second.files.capass.write_bytes(b"correct horse\n")
     assert second.bootstrap().certificate == first.open().certificate
     assert sign(second, "web1") == 4  # both masters have a certificate
+
+
+def test_masters_that_start_for_the_first_time_at_once_make_one_ca(empty_database_site: DatabaseSite) -> None:
+    first = empty_database_site
+    first.password = b"correct horse"
+    masters = [first, *(replace(first, root=first.root / name, master=name, trail=[]) for name in ("m2.test", "m3.test"))]
+    for master in masters:
+        (master.files.cadir / "private").mkdir(parents=True)
+        master.files.capass.write_bytes(b"correct horse")
+    with ThreadPoolExecutor(3) as pool:
+        authorities = list(pool.map(DatabaseSite.bootstrap, masters))
+    assert len({authority.certificate for authority in authorities}) == 1
+    assert sorted(signed_by(first).values()) == sorted([*("m2.test", "m3.test", "master.example.com"), signed_by(first)[CA_NAME]])
 
 
 def test_the_key_goes_into_the_database_when_a_passphrase_is_set_later(database_site: DatabaseSite) -> None:
@@ -259,6 +322,67 @@ def test_a_ca_that_has_left_the_database_signs_nothing(database_site: DatabaseSi
     database_site.database.transact(lambda connection: connection.execute(delete(CA)))
     with pytest.raises(ConfigError, match="not in the masters' database any more"):
         registry.sign("web1", by="t")
+
+
+@pytest.mark.parametrize("action", [["adopt", "/ca"], ["rollover", "status"]])
+def test_what_works_in_files_only_says_so_and_what_to_do(database_site: DatabaseSite, action: list[str]) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    assert puppet_cert.cert(action, command_site(database_site), out=out, err=err) != 0
+    assert f"puppet cert {action[0]} works on a CA in files only" in err.getvalue()
+    assert "puppet state move --to files" in err.getvalue()
+
+
+def command_site(site: DatabaseSite) -> CaSite:
+    return CaSite(site.store(), site.ssldir, rules=site.rules, report=site.trail.append, now=site.clock)
+
+
+def test_commands_work_on_any_master(database_site: DatabaseSite) -> None:
+    second = database_site.second()
+    database_site.registry().submit("web1", request_pem("web1"), by="t")
+
+    def command(*words: str) -> str:
+        out, err = io.StringIO(), io.StringIO()
+        assert puppet_cert.cert(words, command_site(second), out=out, err=err) == 0, err.getvalue()
+        return out.getvalue()
+
+    assert '"web1" (SHA256)' in command("list")
+    assert "Removing file Puppet::SSL::CertificateRequest web1 at 'web1 in the masters' database'" in command("sign", "web1")
+    assert '+ "web1" (SHA256)' in command("list", "--all")
+    assert "Revoked certificate with serial 2" in command("clean", "web1")
+    assert "Revoked certificate with serial 4660" in command("revoke", "--force", "0x1234")  # of which a back-up knew nothing
+    assert "Wrote 2 lines to the inventory in the masters' database" in command("reinventory")
+    assert database_site.registry().authority.revoked() == {2, 0x1234}
+
+
+@pytest.mark.slow
+def test_a_master_that_hangs_while_it_writes_stops_the_others_for_a_while_only(database_site: DatabaseSite) -> None:
+    hanging, second = database_site.registry(), database_site.second().registry()
+    hanging.store.hold = 1  # type: ignore[attr-defined]
+    second.submit("web1", request_pem("web1"), by="t")
+    with pytest.raises(StateAway), hanging.store.writing():
+        hanging.store.save_next_serial(99)
+        assert second.sign("web1", by="t").serial_number == 2  # waits until PostgreSQL has ended the other's transaction
+        hanging.store.remove_request("web1")
+
+
+@pytest.mark.full
+def test_masters_that_are_killed_again_and_again_use_no_serial_twice_and_lose_nothing(database_site: DatabaseSite) -> None:
+    masters = [database_site, database_site.second()]
+    chance = random.Random(7)
+    acknowledged: list[str] = []
+    for turn in range(4):
+        children = [site.start_child("many", f"t{turn}m{number}-", "40") for number, site in enumerate(masters)]
+        time.sleep(chance.uniform(1.0, 3.0))
+        children[turn % 2].kill()
+        for child in children:
+            acknowledged += child.communicate(timeout=60)[0].split()
+    registry = database_site.registry()
+    records = registry.store.inventory().records
+    assert len({record.serial for record in records}) == len(records)
+    assert max(record.serial for record in records) == registry.store.next_serial() - 1
+    signed = {status.name for status in registry.statuses() if status.state == "signed"}
+    assert len(acknowledged) > 20 and set(acknowledged) <= signed
+    assert signed == {record.name for record in records} - {"Puppet CA: master.example.com"}
 
 
 @pytest.mark.slow

@@ -75,7 +75,7 @@ async def until_refused(client: RawClient, name: str) -> float:
 
 
 async def test_two_masters_are_one_ca_and_do_without_their_database_but_for_signing(
-    tmp_path: Path, own_postgresql: PostgresqlServer
+    tmp_path: Path, own_postgresql: PostgresqlServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     state = own_postgresql.address("postgres")
     async with AsyncExitStack() as ends:
@@ -107,6 +107,11 @@ async def test_two_masters_are_one_ca_and_do_without_their_database_but_for_sign
         assert (renewed.status, renewed.headers["retry-after"]) == (503, "10")
         assert "is away" in renewed.text
         assert (await second.catalog(agent2, "agent2", {})).status == 200
+        health = second.master.health
+        await health.check(health.conditions["ca-database"])
+        states = [await agent2.ask("GET", f"/status/v1/simple/{name}") for name in ("ca", "server")]
+        assert [state.text for state in states] == ["error", "running"]
+        assert "the revocation list in force is the one that was last confirmed on" in caplog.text
         again = await stranger.ask("GET", "/puppet-ca/v1/certificate_revocation_list/ca")
         assert (again.status, again.body) == (200, lists[0].body)
         # And back by itself.

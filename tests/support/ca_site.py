@@ -38,6 +38,7 @@ from shared.state.database import LIMITS, StateDatabase
 from shared.state.tables import CA, CA_INVENTORY, CA_REQUESTS, CA_SIGNED
 from tests.support.postgresql import PostgresqlServer
 
+DATABASE = "CA_SITE_DATABASE"  # of the environment: the address for `DatabaseSite` in a child
 START = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 _keys = [KeyKind("ec").generate() for _ in range(4)]
 _next_key = itertools.cycle(_keys)
@@ -139,9 +140,16 @@ class Site:
 
     def in_child(self, *command: str, failpoints: str = "") -> subprocess.CompletedProcess[str]:
         """One of `COMMANDS` in a process of its own, which a failpoint may kill (return code -9)."""
-        environ = {**os.environ, "BUNRAKU_FAILPOINTS": failpoints}
-        argv = [sys.executable, "-m", "tests.support.ca_site", self.address, str(self.root), *command]
-        return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[2], check=False)
+        child = self.start_child(*command, failpoints=failpoints)
+        out, err = child.communicate(timeout=60)
+        return subprocess.CompletedProcess(child.args, child.returncode, out, err)
+
+    def start_child(self, *command: str, failpoints: str = "") -> subprocess.Popen[str]:
+        """Start one of `COMMANDS` in a process of its own."""
+        environ = {**os.environ, "BUNRAKU_FAILPOINTS": failpoints, DATABASE: self.address}
+        argv = [sys.executable, "-m", "tests.support.ca_site", str(self.root), *command]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(argv, env=environ, text=True, cwd=Path(__file__).parents[2], stdout=pipe, stderr=pipe)
 
     def snapshot(self) -> dict[str, bytes]:
         """All files below the root, but for locks."""
@@ -234,6 +242,7 @@ def _many(site: Site, prefix: str, count: str) -> None:
         name = f"{prefix}{number}"
         registry.submit(name, request_pem(name), by="child")
         registry.sign(name, by="child")
+        print(name, flush=True)
 
 
 def _as_nobody(site: Site) -> None:
@@ -261,6 +270,6 @@ COMMANDS: dict[str, Callable[..., object]] = {
 }
 
 if __name__ == "__main__":
-    address, root, action, *arguments = sys.argv[1:]
+    address, (root, action, *arguments) = os.environ.get(DATABASE), sys.argv[1:]
     in_child = DatabaseSite(Path(root), database=StateDatabase.open(address)) if address else Site(Path(root))
     COMMANDS[action](in_child, *arguments)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from shared.errors import EvaluationError
 
 from ...errors.locations import current_place
+from ...types.attribute_references import as_legacy_argument
 from ...values.core import Strictness, Value
 from ..api import Closure, Context, Dispatch, Function, function
 
@@ -37,6 +38,14 @@ MOVED = (
     "validate_email_address",
 )
 """Functions that are called `stdlib::<name>` since stdlib 9. Those of stdlib before 9 were never deprecated under the old name."""
+
+OF_THE_OLD_API = frozenset(
+    {
+        *("fqdn_rand_string", "fqdn_rotate", "has_interface_with", "has_ip_address", "has_ip_network", "seeded_rand", "time"),
+        *("validate_domain_name", "validate_email_address"),
+    }
+)
+"""Those of them that were functions of the 3.x API before stdlib 9, which gives them resources and other values of types as texts."""
 
 DEPRECATED = {
     "parsepson": "This method is deprecated. From Puppet 8, PSON is no longer natively supported. Please use JSON.parse().",
@@ -69,6 +78,8 @@ def _moved(name: str, bundled: Mapping[str, Function], has_namespaced_functions:
     def forward(context: Context, *args: Value, block: Closure | None = None) -> Value:
         if not has_namespaced_functions():
             # A site whose stdlib is older than 9 does not have the function of the new name.
+            if name in OF_THE_OLD_API:
+                args = tuple("" if arg is None else as_legacy_argument(arg) for arg in args)
             return Function(name, bundled[new_name].dispatches).call(context, args, block)
         deprecate(context, name, f"This function is deprecated, please use {new_name} instead.", use_strict=False)
         return context.call_function(new_name, args, block)
