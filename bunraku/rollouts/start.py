@@ -123,10 +123,6 @@ class RolloutStart:
             Conflict: Another rollout is under way, or there is nothing to roll out.
             PuppetError: The version cannot be stored, or a query for nodes failed.
         """
-        if self.settings.state != "files":
-            raise ConfigError(
-                "A rollout has one master: it is not supported with a state that several share", hint="See the setting state."
-            )
         result = self.deployments.prepare(environment, options)
         folder = versions_folder(self.deployments.archive(environment).root)
         wishes = _merged(wishes, wishes_in(folder / result.version))

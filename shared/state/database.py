@@ -41,7 +41,10 @@ class StateAway(Unavailable):
     """The database cannot be used now; the same request may succeed later."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"The database of the masters' state is away: {reason}", retry_after=_RETRY_AFTER, hint="The setting is state.")
+        # It names hosts and paths, which are for the log and for who runs a command, not for clients.
+        self.reason = reason
+        hint = f"{reason} (the setting is state)"
+        super().__init__("The database of the masters' state is away", retry_after=_RETRY_AFTER, hint=hint)
 
 
 @dataclass(slots=True)

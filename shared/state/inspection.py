@@ -19,7 +19,7 @@ def inspect_state(address: str) -> list[Problem]:
     try:
         return StateDatabase.open(address, _LIMITS, keep_alive=False).look(_problems)
     except StateAway as err:
-        return [Problem("error", err.message, _HINT)]
+        return [Problem("error", f"{err.message}: {err.reason}", _HINT)]
 
 
 def _problems(connection: Connection) -> list[Problem]:

@@ -18,6 +18,7 @@ import pytest
 from ca.tasks import CHANGE_CA, DECIDE_AGAIN
 from httpd.tasks import ACCEPT, COUNT_TURNS, HANDSHAKE
 from master.observability.longtasks import (
+    DRAIN_STATE_QUEUE,
     FOLLOW_CODE,
     HEAR_OTHER_MASTERS,
     LOOK_AT_CODE,
@@ -25,6 +26,7 @@ from master.observability.longtasks import (
     NOTIFY_SYSTEMD,
     REFRESH_CRL,
     RELOAD,
+    REMOVE_OLD_REPORTS,
     RENEW_CRL,
     RETIRE_WORKER,
     RUN_STORE,
@@ -36,7 +38,7 @@ from shared.process.systemd import Notifier
 from shared.settings import MasterSettings, load
 from tests.support.waiting import until
 
-SHARED = (HEAR_OTHER_MASTERS, LOOK_AT_CODE, FOLLOW_CODE)  # of masters that share their state
+SHARED = (HEAR_OTHER_MASTERS, LOOK_AT_CODE, FOLLOW_CODE, DRAIN_STATE_QUEUE, REMOVE_OLD_REPORTS)  # of masters that share their state
 SHORT = {HANDSHAKE, CHANGE_CA, RETIRE_WORKER}  # many at a time, each for a moment: `spawn`
 
 
@@ -93,14 +95,14 @@ def settings_below(root: Path, **more: str) -> MasterSettings:
 
 @pytest.mark.slow
 async def test_R_41_each_long_task_that_dies_is_logged_counted_and_starts_again(
-    tmp_path: Path, manager: Manager, caplog: pytest.LogCaptureFixture, state_url: str
+    tmp_path: Path, manager: Manager, caplog: pytest.LogCaptureFixture
 ) -> None:
     long = {task.name: task for task in MASTER_TASKS if task.name not in SHORT}
     here = set(long) - {REFRESH_CRL, RUN_STORE, *SHARED}
     secret = tmp_path / "secret"
     secret.write_text("of the web hook, which has a task")
     secret.chmod(0o600)
-    settings = settings_below(tmp_path, deploy_hook_secret=str(secret), state=state_url, state_report_ttl="14d")
+    settings = settings_below(tmp_path, deploy_hook_secret=str(secret))
     settings.cadir.mkdir(parents=True)
     (settings.cadir / "master.lock").write_text("99999")  # of a master that was killed
     supervisor = Saboteur(dict.fromkeys(here, 1))
@@ -139,7 +141,7 @@ async def test_R_41_the_same_on_a_master_that_shares_its_state(
     tmp_path: Path, empty_postgresql_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     supervisor = Saboteur(dict.fromkeys(SHARED, 1))
-    async with running(settings_below(tmp_path, state=empty_postgresql_url), supervisor):
+    async with running(settings_below(tmp_path, state=empty_postgresql_url, state_report_ttl="14d"), supervisor):
         await until(lambda: supervisor.starts == {**supervisor.starts, **dict.fromkeys(SHARED, 2)})
     for name in SHARED:
         assert f"The task '{name}' failed" in caplog.text

@@ -1,0 +1,106 @@
+"""Two masters whose state is in one database, behind HAProxy as the compose profile `masters` has it: either of them may be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from shared.state.database import StateDatabase
+from shared.state.tables import facts, reports
+from tests.bench.fleet import facts_of, small_site
+from tests.support.ports import reserved_port
+from tests.support.processes import MasterProcess, clean_environment, end, master
+from tests.support.simulated_agents import Record, Server, SimulatedAgent
+from tests.support.waiting import until, wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.alone]
+
+ROOT = Path(__file__).parents[2]
+AGENTS = 6
+ATTEMPTS = 10
+
+
+@contextmanager
+def two_masters(root: Path, state: str) -> Iterator[tuple[MasterProcess, MasterProcess]]:
+    """The masters of the demonstration, with the same site; both run."""
+    secret = root / "ca.pass"
+    secret.write_bytes((ROOT / "demo/containers/masters/ca.pass").read_bytes())
+    settings = {"key_type": "ec", "state": state, "ca_key_passphrase": str(secret), "autosign": "true", "dns_alt_names": "localhost"}
+    site = {"environmentpath": str(root / "first" / "conf" / "code" / "environments")}
+    with (
+        master(root / "first", certname="master1.test", **settings) as first,
+        master(root / "second", certname="master2.test", **site, **settings) as second,
+    ):
+        first.write(small_site())
+        for each in (first, second):
+            each.start()
+        yield first, second
+
+
+@contextmanager
+def balancer(folder: Path, *ports: int) -> Iterator[int]:
+    """HAProxy with the configuration of the demonstration; its port."""
+    program = shutil.which("haproxy", path="/usr/sbin:/usr/bin:/sbin:/bin")
+    if program is None:
+        pytest.skip("haproxy is not installed")
+    folder.mkdir()
+    with reserved_port() as port:
+        text = (ROOT / "demo/containers/masters/haproxy.cfg").read_text().replace("bind :8140", f"bind 127.0.0.1:{port}")
+        for number, own in enumerate(ports, 1):
+            text = text.replace(f"master{number}:8140", f"127.0.0.1:{own}")
+        (folder / "haproxy.cfg").write_text(text)
+        with (folder / "log").open("wb") as log:
+            command = [program, "-db", "-f", str(folder / "haproxy.cfg")]
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_environment(), cwd="/")
+        log_text = (folder / "log").read_text
+
+        def listens() -> bool:
+            assert process.poll() is None, log_text()
+            with socket.socket() as client:
+                return client.connect_ex(("127.0.0.1", port)) == 0
+
+        try:
+            wait_until(listens, describe=log_text)
+            yield port
+        finally:
+            end(process)
+
+
+async def test_agents_enrol_run_and_report_while_either_master_is_killed(tmp_path: Path, state_url: str) -> None:
+    with two_masters(tmp_path, state_url) as both, balancer(tmp_path / "proxy", *(each.port for each in both)) as port:
+        folder = tmp_path / "agents"
+        folder.mkdir()
+        shutil.copy(both[0].ca / "ca_crt.pem", folder / "ca.pem")
+        record, server = Record(), Server(port, ca_port=port, timeout=60)
+        names = [f"node{number}.test" for number in range(AGENTS)]
+        agents = [SimulatedAgent(name, folder, server, record, facts_of(name), sources=2) for name in names]
+        log = (tmp_path / "proxy" / "log").read_text
+        await asyncio.gather(*(agent.bootstrap() for agent in agents[:2]))
+        for number, killed in enumerate(both, 1):
+            known, newcomers = agents[: 2 * number], agents[2 * number : 2 * number + 2]
+            killed.kill()
+            await asyncio.gather(*(agent.run_until_done(ATTEMPTS, pause=0.2) for agent in known))
+            await until(lambda number=number: f"master{number} is DOWN" in log())
+            await asyncio.gather(*(agent.bootstrap() for agent in newcomers))
+            await asyncio.gather(*(agent.run() for agent in newcomers))
+            await asyncio.to_thread(killed.start)
+            await until(lambda number=number: f"master{number} is UP" in log())
+        await asyncio.gather(*(agent.run() for agent in agents))
+        database = StateDatabase.open(state_url, keep_alive=False)
+        count = select(func.count()).select_from(reports)
+        assert len(record.runs) == 2 + 2 + 4 + 2 + 6
+        # A report may be stored twice, when its answer was lost with a master.
+        assert (database.transact(lambda connection: connection.scalar(count)) or 0) >= len(record.runs)
+        assert set(database.transact(lambda connection: connection.scalars(select(facts.c.name)).all())) == set(names)
+        for each in both:
+            assert "Compiled catalog for node" in each.log and "Traceback" not in each.log
+            listed = each.puppet("report", "list", "--json")
+            assert listed.code == 0 and listed.text.count('"status": "unchanged"') == AGENTS, listed.text
