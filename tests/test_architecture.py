@@ -257,7 +257,6 @@ HIDDEN = {
     "language/loading/erb_templates.py": "a process that finds its templates in the cache does not load what translates them",
     "language/loading/ruby_functions.py": "the same for what judges functions in Ruby",
     "master/wiring.py": "only masters that share their state load SQLAlchemy, which takes 10 MB",
-    "shared/state/masters.py": "the same",
     "master/pools/parse_worker.py": "few sites ask for catalogs of facts in the request",
     "master/process.py": "the account is left and the pid file written before the server is loaded",
     "store/process/listeners.py": "a store without TLS does not load certificates and cryptography, which take 10 MB",
