@@ -22,6 +22,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, Subquery, Text, and_, any_, case, false, func, literal, or_, select, true
 from sqlalchemy.dialects.postgresql import array, insert
 
+from environments.revisions import is_code_id
 from environments.runs import MAX_RUNS, Runs, VersionForRun
 from shared.errors import Unavailable
 from shared.state.database import StateAway, StateDatabase
@@ -130,7 +131,7 @@ class RunRows:
 
     def _folder(self, environment: str, version: str) -> str:
         folder = self.code.folder(environment, version)
-        if not Path(folder).is_dir():
+        if not is_code_id(version) or not Path(folder).is_dir():
             # Another version would be wrong, and another master has this one.
             raise Unavailable(f"This master does not have the version {version} of the environment {environment} yet", retry_after=10)
         return folder

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 
-from shared.errors import PuppetError, Unavailable, Unsupported
-from shared.git import without_credentials
+from environments.revisions import is_code_id
+from shared.errors import BadData, PuppetError, Unavailable, Unsupported
+from shared.git import is_commit, without_credentials
 from shared.state.database import StateAway, StateDatabase
 
 from ..checks.findings import Finding
@@ -17,6 +19,7 @@ from ..code.archive import ADOPTED, VersionArchive
 from ..code.follower import CodeProblem
 from ..code.history import DeployedVersion, VersionHistory
 from .deployment import DeploymentOptions, Deployments, Switched, plain_umask
+from .git import Repository
 from .tree import digest_of
 
 _PAUSE = 0.25  # seconds between two looks at a deployment that is pending
@@ -33,6 +36,20 @@ class SharedDeployments(Deployments):
     def patience(self, *, is_pushed: bool = False) -> float:
         """Return the seconds to wait until the version before is linked; more if a push is the reason, for nobody repeats it."""
         return max(_LINKED, self.settings.deploy_timeout) if is_pushed else _LINKED
+
+    def repository(self, address: str, *, most: float = math.inf) -> Repository:
+        """
+        Return the control repository of the settings.
+
+        Another one is refused (Unsupported): who can write to the database must not decide where the code of all nodes comes from.
+        """
+        own = self.settings.deploy_repository
+        if address and without_credentials(address) != without_credentials(own):
+            raise Unsupported(
+                f"{without_credentials(address)} is not the control repository of this master",
+                hint="Masters that share their state deploy from the setting deploy_repository only, the same on all.",
+            )
+        return Deployments.repository(self, own, most=most)
 
     def environments(self) -> list[str]:
         """Return the names of the environments that masters share."""
@@ -123,10 +140,9 @@ class SharedDeployments(Deployments):
 
     def _make_again(self, archive: VersionArchive, version: rows.Version) -> None:
         """Make a version here that another master has made; raise PuppetError when the files would be others."""
-        # The address in the settings may have a password, which the row has not.
-        configured = self.settings.deploy_repository
-        is_configured = bool(configured) and without_credentials(configured) == version.repository
-        repository = self.repository("" if is_configured else version.repository)
+        if not is_commit(version.commit) or not is_code_id(version.version):
+            raise BadData(f"The row of the version {version.version[:80]!r} names no commit")
+        repository = self.repository(version.repository)
         with archive.staging() as staging:
             self.fill(archive, staging, version.commit, repository)
             if digest_of(staging) != version.digest:

@@ -78,7 +78,7 @@ class Site:
             "confdir": str(root / "conf"), "vardir": str(root / "var"), "rundir": str(root / "run"), "logdir": str(root / "log"),
             "autosign": "true", "key_type": "ec", "bindaddress": "127.0.0.1", "masterport": "0", "user": "root", "compile_workers": "1",
             "compile_timeout": "10m", "store": "none", "certname": name, "dns_alt_names": "localhost", "deploy_hook_secret": str(hook),
-            "deploy_hook_environments": "production",
+            "deploy_hook_environments": "production", "deploy_repository": str(self.repository.folder),
             **dict.fromkeys(("idle_timeout", "header_timeout", "handshake_timeout", "body_timeout", "write_timeout"), "1h"),
         }  # fmt: skip
         configuration = [f"deploy_repository = {self.repository.folder}", f"state = {self.address}", f"certname = {name}", *lines]

@@ -7,9 +7,11 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, select
 
 from environments.directories import Environments
 from environments.settings import environment_settings
@@ -24,6 +26,7 @@ from shared.settings import MasterSettings, load
 from shared.state.database import StateAway, StateDatabase
 from shared.state.masters import SharedState
 from shared.state.notices import Notices
+from shared.state.tables import deployments
 from tests.support.control_repository import ControlRepository
 from tests.support.needs import needs_git
 from tests.support.postgresql import PostgresqlServer
@@ -247,6 +250,28 @@ async def test_a_master_that_was_away_catches_up_before_it_says_that_all_is_well
             late.gate.set()
             await all_at(second, late)
             await until(lambda: late.problems[-1] == "")
+
+
+@pytest.mark.parametrize("is_foreign", [True, False], ids=["another repository", "no commit"])
+async def test_the_database_does_not_decide_where_code_comes_from(site: Site, tmp_path: Path, is_foreign: bool) -> None:
+    foreign = ControlRepository(tmp_path / "foreign")
+    commit = foreign.commit({"manifests/site.pp": "# foreign\n"}) if is_foreign else "--output=x"
+    repository = foreign if is_foreign else site.repository
+    row = rows.Version("production", "v1", commit, "production", str(repository.folder), "", "")
+
+    def insert_rows(connection: Connection) -> int:
+        rows.add_version(connection, row)
+        return rows.begin(connection, "production", "v1", "nobody")
+
+    def state_of(number: int, connection: Connection) -> str:
+        return str(connection.scalar(select(deployments.c.state).where(deployments.c.id == number)))
+
+    async with two(site) as (one, other):
+        with pytest.raises(Unsupported, match="is not the control repository of this master"):
+            await one.deploy(repository=str(foreign.folder))
+        number = await one.state.database.run(insert_rows)
+        await until(lambda: one.state.database.transact(partial(state_of, number)) == "failed")
+        assert (one.current(), one.stored("production"), other.stored("production")) == (None, [], [])
 
 
 async def test_modules_have_to_be_the_same_everywhere(site: Site) -> None:
