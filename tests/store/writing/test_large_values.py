@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -58,13 +58,13 @@ def large_catalog(at: int, content: Json, titles: int) -> Command:
     return replace(catalog, size=titles * len(json_text(content)))
 
 
-HOLDING: dict[str, Sequence[Command]] = {
-    "facts and packages": (many_facts(1, "a", "1"), many_facts(2, "b", "2")),
-    "facts": (facts_command(1, {f"f{number}": "a" * 1500 for number in range(MAX_FACTS)}),),
-    "events": (many_events(1),),
-    "large resources": (large_catalog(1, "x" * (SLICE_BYTES - 100), 4), large_catalog(2, [[]] * (SLICE_BYTES // 4), 4)),
-    "a catalog of 120 MB": (large_catalog(1, ["x" * 40_000], 3000),),
-    "catalog inputs": (inputs_command(1, *(f"{number:060}" for number in range(MAX_BYTES["replace catalog inputs"] // 70))),),
+HOLDING: dict[str, Callable[[], Sequence[Command]]] = {
+    "facts and packages": lambda: (many_facts(1, "a", "1"), many_facts(2, "b", "2")),
+    "facts": lambda: (facts_command(1, {f"f{number}": "a" * 1500 for number in range(MAX_FACTS)}),),
+    "events": lambda: (many_events(1),),
+    "large resources": lambda: (large_catalog(1, "x" * (SLICE_BYTES - 100), 4), large_catalog(2, [[]] * (SLICE_BYTES // 4), 4)),
+    "a catalog of 120 MB": lambda: (large_catalog(1, ["x" * 40_000], 3000),),
+    "catalog inputs": lambda: (inputs_command(1, *(f"{number:060}" for number in range(MAX_BYTES["replace catalog inputs"] // 70))),),
 }
 
 
@@ -91,7 +91,7 @@ async def test_PDB_12_no_transaction_changes_more_than_can_be_written_in_a_secon
     event.listen(Engine, "after_cursor_execute", count)
     writer = DatabaseWriter(database)
     try:
-        for command in HOLDING[what]:
+        for command in HOLDING[what]():
             batch, is_done = received(command), False
             while not is_done:
                 try:

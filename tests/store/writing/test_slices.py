@@ -53,12 +53,12 @@ async def shown(database: Database, entity: str) -> list[object]:
     return [row async for rows in answer.batches for row in rows]
 
 
-CHANGES: dict[str, tuple[ReplaceCatalog, ReplaceCatalog]] = {
-    "all resources are new": (catalog(1, 0, 1), catalog(2, MANY, MANY)),
-    "all resources change their names": (catalog(1, 0, MANY), catalog(2, MANY, MANY)),
-    "all resources go": (catalog(1, 0, MANY), catalog(2, MANY, 1)),
-    "one resource of very many changes": (catalog(1, 0, MAX_ROWS + 1), catalog(2, 1, MAX_ROWS + 1)),
-    "edges of few resources": (catalog(1, 0, 100, edges=0), catalog(2, 1, 100, edges=MANY)),
+CHANGES: dict[str, Callable[[], tuple[ReplaceCatalog, ReplaceCatalog]]] = {
+    "all resources are new": lambda: (catalog(1, 0, 1), catalog(2, MANY, MANY)),
+    "all resources change their names": lambda: (catalog(1, 0, MANY), catalog(2, MANY, MANY)),
+    "all resources go": lambda: (catalog(1, 0, MANY), catalog(2, MANY, 1)),
+    "one resource of very many changes": lambda: (catalog(1, 0, MAX_ROWS + 1), catalog(2, 1, MAX_ROWS + 1)),
+    "edges of few resources": lambda: (catalog(1, 0, 100, edges=0), catalog(2, 1, 100, edges=MANY)),
 }
 
 
@@ -66,7 +66,7 @@ CHANGES: dict[str, tuple[ReplaceCatalog, ReplaceCatalog]] = {
 @pytest.mark.parametrize("what", CHANGES)
 async def test_PDB_12_a_large_catalog_replaces_the_old_one_at_once_and_others_write_in_between(database: Database, what: str) -> None:
     writer, model, versions, others = DatabaseWriter(database), StoreModel(), [], itertools.count(1)
-    before, after = CHANGES[what]
+    before, after = CHANGES[what]()
     rows: list[int] = []
 
     async def look_and_write_another() -> None:
