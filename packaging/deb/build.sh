@@ -42,8 +42,9 @@ packages_into_tree --require-hashes --requirement "$project/requirements/release
 rm -rf "${tree:?}/$packages/bin"
 packages_into_tree "$wheel"
 rm -rf "${tree:?}/$packages/bin"
-find "$tree/$packages" -name direct_url.json -delete   # names the place of the wheel
-sed -i '\|^\.\./\.\./bin/|d' "$tree/$packages"/*.dist-info/RECORD   # programs that began with the path of this interpreter
+# What names the place of the wheel, and the programs removed above, which began with the path of this interpreter.
+rm "$tree/$packages"/bunraku-*.dist-info/direct_url.json
+sed -i '\|^\.\./\.\./bin/|d; \|/direct_url\.json,|d' "$tree/$packages"/*.dist-info/RECORD
 # What completes commands in shells, and the manual pages; away from the project, which Python would import otherwise.
 (cd / && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$tree/$packages" /usr/bin/python3 -m bunraku.commandlines "$tree/usr/share" "$made")
 gzip -9n "$tree"/usr/share/man/man*/*
