@@ -125,11 +125,16 @@ class StateDatabase:
             seconds: The patience with a server that is silent, before StateAway is raised; by default that of the limits.
         """
         patience = seconds or self._limits.connect_timeout + self._limits.write_timeout
+        absence = self.absence
+        if absence is not None and time.monotonic() < absence.next_attempt:
+            raise StateAway(absence.reason)  # not behind threads that may wait for the same server
         future = asyncio.get_running_loop().run_in_executor(self._threads, self.transact, work)
-        done, _ = await asyncio.wait([future], timeout=patience)
-        if done:
-            return future.result()
-        future.add_done_callback(lambda late: late.exception())
+        try:
+            done, _ = await asyncio.wait([future], timeout=patience)
+            if done:
+                return future.result()
+        finally:
+            future.cancel()  # nobody waits for it any more
         reason = f"no answer within {patience:g} seconds"
         self._note_absence(reason, patience)
         raise StateAway(reason)
