@@ -30,7 +30,7 @@ from tests.support.wired_site import FORM, WiredSite
 pytestmark = [
     needs_git,
     pytest.mark.slow,
-    pytest.mark.works_with("Rollouts", "waves, a stop, a rollback and the end, with a master and agents"),
+    pytest.mark.works_with("Deployment and tools for code", "rollouts: waves, a stop, a roll-back and the end, with a master and agents"),
 ]
 V3 = "/puppet/v3"
 SITE = "file { '/tmp/motd': content => 'TEXT' }\n"
