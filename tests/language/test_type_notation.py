@@ -42,7 +42,8 @@ def test_the_notation_of_recorded_types_is_read_as_the_same_type() -> None:
         except PuppetError as error:
             unread[json.dumps(data)] = error.message
             continue
-        if "NotUndef['" not in notation:  # of a Struct's member, which the catalog does not say
+        # A catalog says neither that a Struct's member was NotUndef nor that the group was around a pattern when it was written.
+        if "NotUndef['" not in notation and "(?-imx:" not in notation:
             assert again == data, notation
     assert all('"Pcore::ResourceType", "type_name"' in text or '"Pcore::URIType", "parameters"' in text for text in unread), unread
 

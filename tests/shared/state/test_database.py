@@ -79,8 +79,9 @@ async def test_a_server_that_is_silent_holds_up_one_request_and_others_are_refus
 
 async def test_a_request_does_not_wait_longer_than_its_patience(database: StateDatabase) -> None:
     await database.run(one)
-    with pytest.raises(StateAway, match=r"no answer within 0\.05 seconds"):
+    with pytest.raises(StateAway) as away:
         await database.run(lambda connection: connection.execute(text("SELECT pg_sleep(0.2)")), seconds=0.05)
+    assert away.value.reason.startswith("no answer within 0.05 seconds")
     assert database.absence is not None and "no answer" in database.absence.reason
 
 
