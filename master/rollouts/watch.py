@@ -115,14 +115,14 @@ class RolloutWatch:
         stored = self._latest(environment)
         return stored.rollout if stored is not None and stored.rollout.is_active else None
 
-    async def catalog(self, job: CompileJob, compile: CompileCatalog) -> CompiledCatalog:
-        """Return a catalog and note how that went; one of a wave that only simulates is made so. Raises what `compile` raises."""
+    async def catalog(self, job: CompileJob, make: CompileCatalog) -> CompiledCatalog:
+        """Return a catalog and note how that went; one of a wave that only simulates is made so. Raises what `make` raises."""
         stored = await asyncio.to_thread(self._latest, job.environment) if job.pin else None
         version = Path(job.pin).name
         if stored is None or version not in (stored.rollout.plan.before, stored.rollout.plan.after):
-            return await compile(job)
+            return await make(job)
         try:
-            catalog = await compile(job)
+            catalog = await make(job)
         except CompileError as err:
             self._note(job.environment, RunReported(job.certname, version, failed=True, compiled=False, message=err.message))
             raise

@@ -35,6 +35,7 @@ LIMITS = DatabaseLimits(writers=4, connect_timeout=3, lock_timeout=10, write_tim
 """A request waits for these: a server that is away is noticed within seconds."""
 
 _RETRY_AFTER = 10
+_SLOW = 1.0  # seconds of an attempt, from which on the server counts as silent
 
 
 class StateAway(Unavailable):
@@ -55,7 +56,7 @@ class Absence:
     Attributes:
         since: When that was noticed.
         reason: The last error.
-        next_attempt: Monotonic seconds, before which work is refused at once.
+        next_attempt: Monotonic seconds, before which work is refused at once; 0 for a server that fails without delay.
     """
 
     since: datetime
@@ -69,7 +70,7 @@ class StateDatabase:
 
     A piece of work is one function of a connection, in one transaction: committed when it returns, rolled back when it raises. Where
     PostgreSQL ends a transaction so that others can go on, it runs again from its beginning. StateAway is raised while the server is away.
-    An attempt that failed slowly has further work refused for as long as it took, so that requests do not queue up for a silent server.
+    An attempt that failed slowly has further work refused for some seconds, so that requests do not queue up for a silent server.
 
     Attributes:
         absence: Since when and why the server is away; None while it answers.
@@ -112,7 +113,7 @@ class StateDatabase:
     @contextmanager
     def begin(self) -> Iterator[Connection]:
         """A transaction that is committed when the block ends, and rolled back when it raises; never repeated. Blocks."""
-        with self._noticing_absence():
+        with self._noticing_absence(is_timed=False):  # the block's own time says nothing of the server
             self._migrate_once()
             with self._engine.begin() as connection:
                 yield connection
@@ -149,7 +150,7 @@ class StateDatabase:
         self._engine.dispose()
 
     @contextmanager
-    def _noticing_absence(self) -> Iterator[None]:
+    def _noticing_absence(self, *, is_timed: bool = True) -> Iterator[None]:
         """Raise StateAway for errors of a server that is away, and remember whether it is."""
         self._refuse_while_silent()
         start = time.monotonic()
@@ -161,14 +162,14 @@ class StateDatabase:
             if (reason := reason_of_absence(err)) is None:
                 raise
             if not is_conflict(err):
-                self._note_absence(reason, time.monotonic() - start)
+                self._note_absence(reason, time.monotonic() - start if is_timed else 0)
             raise StateAway(reason) from err
         self.absence = None
 
     def _refuse_while_silent(self) -> None:
         with self._noting:
             absence, now = self.absence, time.monotonic()
-            if absence is None:
+            if absence is None or not absence.next_attempt:
                 return
             if now < absence.next_attempt:
                 raise StateAway(absence.reason)
@@ -177,7 +178,9 @@ class StateDatabase:
     def _note_absence(self, reason: str, took: float) -> None:
         with self._noting:
             since = self.absence.since if self.absence is not None else utc_now()
-            self.absence = Absence(since, reason, time.monotonic() + took)
+            # Not for longer than it takes to connect: whoever hung itself must not count that against the server.
+            silence = min(took, self._limits.connect_timeout) if took >= _SLOW else 0
+            self.absence = Absence(since, reason, time.monotonic() + silence if silence else 0)
 
     def _transact(self, work: Callable[[Connection], T]) -> T:
         attempts = self._limits.attempts

@@ -151,7 +151,7 @@ CASES = {
     "a certificate that is revoked": Case(revoked, "certificates", "error", "is revoked"),
     "half a CA": Case(lambda site: (site.ca / "serial").unlink(), "certificates", "error", "is not whole", "backup"),
     "a serial of an old back-up": Case(
-        lambda site: (site.ca / "serial").write_text("0001"), "certificates", "warning", "has 0001, which was used already", "back-up"
+        lambda site: (site.ca / "serial").write_text("0001"), "certificates", "warning", "is 0001, which was used already", "back-up"
     ),
     "a CRL that is none": Case(lambda site: (site.ca / "ca_crl.pem").write_text("x"), "certificates", "error", "ca_crl.pem cannot be read"),
     "a key for all": Case(lambda site: (site.ca / "ca_key.pem").chmod(0o644), "permissions", "error", "open to everybody", "chmod 0640"),

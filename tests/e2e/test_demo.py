@@ -94,15 +94,14 @@ def test_what_it_started_has_ended(told: str, temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-def test_the_paths_of_its_sockets_are_short_whatever_the_temporary_folder_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    short = run.temporary_folder()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("long" * 25)))
-    other = run.temporary_folder()
-    try:
-        assert (short.parent, other.parent) == (tmp_path, Path("/tmp"))
-    finally:
+def test_the_paths_of_its_sockets_are_short_whatever_the_temporary_folder_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        assert run.temporary_folder().parent == Path(folder)
+        monkeypatch.setattr(tempfile, "tempdir", f"{folder}/{'long' * 25}")
+        other = run.temporary_folder()
         other.rmdir()
+        assert other.parent == Path("/tmp")
 
 
 def test_the_store_of_the_master_has_the_facts(told: str) -> None:

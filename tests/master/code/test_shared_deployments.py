@@ -81,7 +81,10 @@ class Master:
 
     def stored(self, environment: str) -> list[Path]:
         """Return the folders of an environment's versions here."""
-        return [path for path in (self.folder / ".versions" / environment).glob("*") if path.is_dir()]
+        try:
+            return [path for path in (self.folder / ".versions" / environment).iterdir() if path.is_dir()]
+        except FileNotFoundError:  # it may be removed now
+            return []
 
     def current(self, environment: str = "production") -> str | None:
         """Return the version that this master knows to be current."""

@@ -228,10 +228,10 @@ async def test_programs_of_the_site_are_asked_and_told(site: Site, tmp_path: Pat
 
 
 async def test_a_program_that_is_not_there_does_not_agree(site: Site) -> None:
-    site.start(check="/nonexistent")
+    site.start(check=str(site.root / "absent"))
     await site.report("web1")
     await site.until(lambda: site.rollout.status == "stopped")
-    assert "/nonexistent: No such file or directory" in site.rollout.reason
+    assert "/absent: No such file or directory" in site.rollout.reason
 
 
 async def test_a_state_that_cannot_be_read_leaves_runs_their_version_and_reports_their_answer(site: Site, caplog: Any) -> None:
