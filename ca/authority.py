@@ -17,7 +17,7 @@ from certs.fingerprints import fingerprint
 from certs.keys import PrivateKey, public_der
 from shared.clock import utc_now
 from shared.errors import BadData, BadRequest, Conflict, Denied, PuppetError, TooLarge
-from shared.names import quoted_for_log, valid_certname
+from shared.names import is_certname, quoted_for_log, valid_certname
 
 from . import audit, signers
 from .audit import Audit
@@ -26,7 +26,7 @@ from .policy import SigningPolicy
 from .signers import Signer, Signers
 from .storage.inventory import InventoryEntry
 from .storage.serials import SerialNumbers
-from .storage.store import CaStore, is_name
+from .storage.store import CaStore
 
 log = logging.getLogger("puppet.ca")
 
@@ -295,7 +295,7 @@ class CertificateAuthority:
             if new:
                 # Only for new serials: a list without a change would get a new number and be fetched by all agents.
                 self._sign_crl(add=new)
-            current = self.signed_certificate(name) if is_name(name) else None
+            current = self.signed_certificate(name) if is_certname(name) else None
             known = fingerprint(current) if current is not None and current.serial_number in serials else None
             self.report(audit.entry("revoke", name, by=by, serials=sorted(serials), added=new, fingerprint=known))
 

@@ -12,13 +12,13 @@ from certs import certificates, csr, fingerprints, keys, oids
 from certs.csr import RequestFacts
 from shared.errors import BadRequest, Conflict, NotFound, PuppetError, Unavailable
 from shared.models.certificate_status import CertificateStatus
-from shared.names import quoted_for_log, valid_certname
+from shared.names import is_certname, quoted_for_log, valid_certname
 
 from . import audit, policy
 from .authority import CertificateAuthority
 from .policy import SigningPolicy
 from .storage import inventory
-from .storage.store import CaStore, NameFiles, is_name
+from .storage.store import CaStore, NameFiles
 
 log = logging.getLogger("puppet.ca")
 
@@ -193,7 +193,7 @@ class CertificateRegistry:
     def statuses(self, state: str = "") -> list[CertificateStatus]:
         """Return the states of all names, or of those in one state, sorted by name. Invalid names and unreadable files are skipped."""
         everything = self.store.all_names(only_requests=state == "requested")
-        statuses = (self._status(files) for files in everything if is_name(files.name))
+        statuses = (self._status(files) for files in everything if is_certname(files.name))
         return [status for status in statuses if status is not None and (not state or status.state == state)]
 
     def set_state(self, name: str, desired: object, *, ttl: object = None, by: str) -> x509.Certificate | list[int]:
@@ -265,7 +265,7 @@ class CertificateRegistry:
         sentences = [f"{path} was left behind by a crash and is ignored" for path in self.store.litter()]
         with self.store.writing():
             for name in self.store.request_names():
-                if not is_name(name):
+                if not is_certname(name):
                     sentences.append(f"A request with the name {quoted_for_log(name)} cannot be signed: the name is not a certname")
                     continue
                 facts = self.facts_of(name, self.store.request(name))

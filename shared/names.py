@@ -50,6 +50,15 @@ def valid_certname(text: str) -> str:
     return text
 
 
+def is_certname(text: str) -> bool:
+    """Return whether `text` may name a node."""
+    try:
+        valid_certname(text)
+    except BadName:
+        return False
+    return True
+
+
 def valid_requested_certname(text: str, *, master: str = "") -> str:
     """Return a certname for which a stranger may request a certificate: not `ca`, not the master's own."""
     if text in ("ca", master):

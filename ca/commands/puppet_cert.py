@@ -16,7 +16,7 @@ from certs import text as certificate_text
 from certs.files import bundles
 from certs.files.ssldir import SslDir
 from shared.errors import NO_SPACE, BadData, ConfigError, PuppetError
-from shared.names import quoted_for_log, valid_certname
+from shared.names import is_certname, quoted_for_log, valid_certname
 from shared.process.cli import CommandOptions, flag, maybe_flag, parse_options, text, texts
 from shared.process.command import CommandSpec
 from shared.settings import MasterSettings
@@ -27,7 +27,7 @@ from ..authority import CertificateAuthority
 from ..policy import SigningPolicy
 from ..registry import CertificateRegistry
 from ..setup import bootstrap
-from ..storage.store import NameFiles, is_name
+from ..storage.store import NameFiles
 from . import lifecycle
 from .site import CaSite, Console
 
@@ -261,7 +261,7 @@ class CertCommands:
     def _lines(self, files: NameFiles, options: CertOptions) -> Iterable[tuple[str, str, str, str]]:
         name = files.name
         quoted = f'"{quoted_for_log(name)[1:-1]}"'
-        if not is_name(name):
+        if not is_certname(name):
             yield " ", quoted, "", "(not a certname: it cannot be signed)"
             return
         facts = self.registry.facts_of(name, files.request)
@@ -310,7 +310,7 @@ class CertCommands:
         return failed
 
     def _sign(self, name: str, options: CertOptions) -> None:
-        if not is_name(name) or self.registry.request(name) is None:
+        if not is_certname(name) or self.registry.request(name) is None:
             raise BadData(
                 f"Could not find certificate request for {quoted_for_log(name)[1:-1]}", hint="'puppet cert list' lists pending requests."
             )

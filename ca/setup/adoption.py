@@ -23,14 +23,14 @@ from certs.keys import PrivateKey
 from shared.errors import BadData, ConfigError, Conflict, NotFound, PeerNotTrusted, PuppetError, TooLarge
 from shared.failpoints import failpoint
 from shared.filesystem.files import make_directory, open_beneath, sync_directory, write_atomic
-from shared.names import quoted_for_log
+from shared.names import is_certname, quoted_for_log
 
 from ..authority import WARN_BEFORE
 from ..storage import inventory
 from ..storage.folder import NEWEST_CRLS
 from ..storage.inventory import InventoryEntry
 from ..storage.serials import SMALL_SERIAL
-from ..storage.store import MAX_FILE, PRIVATE_MODE, PUBLIC_MODE, is_name
+from ..storage.store import MAX_FILE, PRIVATE_MODE, PUBLIC_MODE
 
 MAX_CA_FILE = 256 * 1024 * 1024  # bytes of an inventory or CRL: a million certificates are 100 MB
 INFRASTRUCTURE = ("infra_inventory.txt", "infra_serials", "infra_crl.pem")
@@ -346,7 +346,7 @@ class _Reading:
         for entry in sorted(path.iterdir()):
             name = entry.name.removesuffix(".pem")
             content = self._read(f"{folder}/{entry.name}", limit=MAX_FILE) if entry.name.endswith(".pem") else None
-            if not content or not is_name(name):
+            if not content or not is_certname(name):
                 self.odd.append(f"{folder}/{quoted_for_log(entry.name)[1:-1]} is left behind: it is not the file of a certname")
                 continue
             yield name, content

@@ -30,13 +30,14 @@ from certs.keys import Generator
 from shared.errors import ConfigError, Conflict
 from shared.failpoints import failpoint
 from shared.filesystem.files import make_directory, write_atomic
+from shared.names import is_certname
 
 from .. import audit, signers
 from ..authority import CertificateAuthority
 from ..signers import RolloverFiles, Signer
 from ..storage.folder import FolderStore
 from ..storage.inventory import InventoryEntry
-from ..storage.store import PRIVATE_MODE, PUBLIC_MODE, is_name
+from ..storage.store import PRIVATE_MODE, PUBLIC_MODE
 
 # Twice the interval of a day after which agents fetch CA certificates and CRLs anew.
 OVERLAP = timedelta(days=2)
@@ -354,7 +355,7 @@ class Rollover:
         """Return the certificates in signed/ that an agent could use now."""
         authority = self.authority
         now, revoked = authority.now(), authority.revoked()
-        certificates = ((name, authority.signed_certificate(name)) for name in authority.store.signed_names() if is_name(name))
+        certificates = ((name, authority.signed_certificate(name)) for name in authority.store.signed_names() if is_certname(name))
         return {name: c for name, c in certificates if c is not None and c.not_valid_after_utc > now and c.serial_number not in revoked}
 
     def _blocking(self) -> tuple[str, ...]:

@@ -17,11 +17,11 @@ from shared.errors import BadData, ConfigError, Conflict, NotFound, PuppetError
 from shared.failpoints import failpoint
 from shared.filesystem.files import FileLock, append_synced, make_directory, open_beneath, sync_directory, write_atomic
 from shared.filesystem.identity import Stamp, identity, identity_of, stamp_of
-from shared.names import quoted_for_log, valid_certname
+from shared.names import is_certname, quoted_for_log, valid_certname
 
 from . import inventory
 from .inventory import Inventory, InventoryEntry
-from .store import MAX_FILE, PRIVATE_MODE, PUBLIC_MODE, CaContents, CaStore, NameFiles, is_name
+from .store import MAX_FILE, PRIVATE_MODE, PUBLIC_MODE, CaContents, CaStore, NameFiles
 
 log = logging.getLogger("puppet.ca")
 
@@ -142,7 +142,7 @@ class FolderStore(CaStore):
         files = self.files
         if files.rollover.exists():
             raise Conflict("A roll-over is under way", hint="See 'puppet cert rollover status'; finish it first.")
-        pems = {each.name: each for each in self.all_names() if is_name(each.name)}
+        pems = {each.name: each for each in self.all_names() if is_certname(each.name)}
         return CaContents(
             files.cakey.read_bytes(),
             files.capub.read_bytes(),
@@ -278,7 +278,7 @@ class FolderStore(CaStore):
             changed_by_name = {entry.name.removesuffix(".pem"): identity(entry.stat(follow_symlinks=False)) for entry in entries}
         for name in self.signed_names():
             changed = changed_by_name.get(name)
-            if changed is None or not is_name(name) or self._signed.get(name, (None, 0))[0] == changed:
+            if changed is None or not is_certname(name) or self._signed.get(name, (None, 0))[0] == changed:
                 continue
             try:
                 pem = self.signed(name)
@@ -377,7 +377,7 @@ class FolderStore(CaStore):
 
     def all_names(self, *, only_requests: bool = False) -> Iterator[NameFiles]:
         for name in sorted({*self.request_names(), *(() if only_requests else self.signed_names())}):
-            if is_name(name):
+            if is_certname(name):
                 yield NameFiles(name, self.request(name), None if only_requests else self.signed(name))
             else:
                 yield NameFiles(name, None, None)
@@ -408,7 +408,7 @@ class FolderStore(CaStore):
         for name in self.request_names():
             with suppress(FileNotFoundError):
                 # Older requests were left pending by a decision, which must not be repeated.
-                if is_name(name) and self.request_path(name).stat().st_mtime >= since:
+                if is_certname(name) and self.request_path(name).stat().st_mtime >= since:
                     names.append(name)
         return names
 

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from certs.files.cadir import CaFiles
-from shared.errors import BadName
 from shared.filesystem.files import is_readable_by_others, make_directory, owner_in, write_atomic
-from shared.names import valid_certname
 
 from .inventory import Inventory, InventoryEntry
 
@@ -340,12 +338,3 @@ class CaStore(ABC):
     @abstractmethod
     def mark_decided(self, name: str) -> None:
         """Note that autosign leaves a request pending."""
-
-
-def is_name(name: str) -> bool:
-    """Return whether a file's name is one that may be a certname."""
-    try:
-        valid_certname(name)
-    except BadName:
-        return False
-    return True

@@ -16,14 +16,14 @@ from typing import BinaryIO, Generic
 from sqlalchemy import func, select
 
 from shared.data import plainjson
-from shared.errors import BadName, NotFound
+from shared.errors import NotFound
 from shared.filesystem import checksums
 from shared.filesystem.bucket import Bucket
 from shared.filesystem.files import make_directory, owner_in, write_new
 from shared.indirector import Request
 from shared.indirector.core import M
 from shared.indirector.termini import FilePerKey, StoredBodies
-from shared.names import valid_certname
+from shared.names import is_certname
 from shared.state.database import StateDatabase
 from shared.state.tables import bucket_files, reports
 from shared.wire.dialects import MODERN
@@ -99,7 +99,7 @@ class ReportFiles:
     def _hosts(self) -> list[str]:
         if not self.root.is_dir():
             return []
-        return sorted(entry.name for entry in os.scandir(self.root) if entry.is_dir(follow_symlinks=False) and _is_certname(entry.name))
+        return sorted(entry.name for entry in os.scandir(self.root) if entry.is_dir(follow_symlinks=False) and is_certname(entry.name))
 
     async def entries(self, group: str) -> Sequence[str]:
         self._found = await asyncio.to_thread(self._scan, group)
@@ -221,11 +221,3 @@ def _numbered(reports_of_host: Iterable[tuple[str, str]]) -> list[str]:
         seen[report] += 1
         entries.append(f"{' '.join(report)} {seen[report]}")
     return entries
-
-
-def _is_certname(text: str) -> bool:
-    try:
-        valid_certname(text)
-    except BadName:
-        return False
-    return True

@@ -14,12 +14,12 @@ from certs import certificates
 from certs.files import bundles
 from certs.oids import OidNames
 from shared.client import Client
-from shared.errors import BadData, BadName, NotFound, PuppetError
+from shared.errors import BadData, NotFound, PuppetError
 from shared.indirector import Binding, Request
 from shared.indirector.termini import StoredBodies
 from shared.models.facts import Facts, permitted_facts
 from shared.models.node import Node
-from shared.names import valid_certname
+from shared.names import is_certname, valid_certname
 from shared.settings import MasterSettings
 
 from ..authorization.trusted import trusted_data
@@ -163,12 +163,4 @@ async def certnames_matching(client: PuppetDbClient, query: str) -> list[str]:
 
 def _names_of(stored: StoredBodies[Facts]) -> list[str]:
     keys = stored.keys()
-    return [key for key in keys if _is_certname(key)]
-
-
-def _is_certname(text: str) -> bool:
-    try:
-        valid_certname(text)
-    except BadName:
-        return False
-    return True
+    return [key for key in keys if is_certname(key)]

@@ -13,9 +13,8 @@ from sqlalchemy import Connection, delete, func, select, tuple_
 from sqlalchemy.dialects.postgresql import insert
 
 from shared.clock import utc_now
-from shared.errors import BadName
 from shared.models.report import Report
-from shared.names import valid_certname
+from shared.names import is_certname, valid_certname
 from shared.state.database import StateDatabase
 from shared.state.tables import reports
 
@@ -57,7 +56,7 @@ class DatabaseReports:
         statement = select(*columns).where(tuple_(reports.c.certname, reports.c.received).in_(last))
         rows = self.database.transact(lambda connection: connection.execute(statement).all())
         latest = {row.certname: LatestReport(*row) for row in rows}
-        for name in sorted({*latest, *filter(_is_certname, names)}):
+        for name in sorted({*latest, *filter(is_certname, names)}):
             yield latest.get(name) or LatestReport(name)
 
     async def remove_before(self, limit: datetime) -> int:
@@ -87,11 +86,3 @@ def store_report(connection: Connection, host: str, received: datetime, body: by
 def minute_of(received: datetime) -> str:
     """Return the minute of a report, as the names of files have it."""
     return received.astimezone(UTC).strftime("%Y%m%d%H%M")
-
-
-def _is_certname(text: str) -> bool:
-    try:
-        valid_certname(text)
-    except BadName:
-        return False
-    return True

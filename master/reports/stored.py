@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from shared.errors import BadName
-from shared.names import valid_certname
+from shared.names import is_certname
 
 _FILE = re.compile(r"(\d{12})(?:-(\d{1,5}))?\.yaml", re.ASCII)
 _FIELD = re.compile(rb"(status|environment|puppet_version|noop|corrective_change|cached_catalog_status): *(.*)")
@@ -52,9 +51,7 @@ def latest_reports(root: Path, names: Iterable[str] = ()) -> Iterator[LatestRepo
     """
     folders = {entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False)} if root.is_dir() else set()
     for node in sorted(folders | set(names)):
-        try:
-            valid_certname(node)
-        except BadName:
+        if not is_certname(node):
             continue  # not the folder of a node
         newest = newest_report(root / node) if node in folders else None
         yield LatestReport(node) if newest is None else read_latest_report(node, newest)

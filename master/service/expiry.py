@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from ca.authority import CertificateAuthority
-from ca.storage.store import is_name
 from certs import certificates
 from certs.files import bundles
 from httpd.tls.trust import TrustFiles
 from shared.clock import utc_now
 from shared.errors import PuppetError
+from shared.names import is_certname
 
 from ..observability.metrics import Metrics
 
@@ -78,7 +78,7 @@ def agent_endings(authority: CertificateAuthority) -> list[Ending]:
     """Return the ends of the certificates in signed/ that are not revoked, by the inventory's dates. Blocks."""
     inventory, revoked, endings = authority.store.inventory(), authority.revoked(), []
     for name in authority.store.signed_names():
-        ends = [record.not_after for record in inventory.of(name) if record.serial not in revoked] if is_name(name) else []
+        ends = [record.not_after for record in inventory.of(name) if record.serial not in revoked] if is_certname(name) else []
         if ends and name != authority.rules.master:
             endings.append(Ending("agent", name, max(ends)))
     return endings
