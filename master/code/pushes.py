@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, Row, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from shared.errors import Conflict, PuppetError, Unavailable
-from shared.process.log import NOTICE
 from shared.state.database import StateAway, StateDatabase
 from shared.state.notices import notify
 from shared.state.tables import pushes
 
+from .delivery import Deploy, carry_out, other_branch_waits, too_many_wait
 from .rows import BEAT, TOPIC, living_masters
-
-log = logging.getLogger("puppet.deploy")
 
 
 @dataclass(eq=False, repr=False)
@@ -30,13 +25,13 @@ class SharedPushes:
     A push stays in the queue until it was deployed. What a master has taken that has died, another one takes.
 
     Args:
-        deploy: Deploys a ref to an environment, or removes it; returns the environment's new state, and raises PuppetError.
+        deploy: Deploys; see `Deploy`.
         most: How many may wait.
         certname: This master.
     """
 
     database: StateDatabase
-    deploy: Callable[[str, str], Awaitable[str]]
+    deploy: Deploy
     most: int
     certname: str
     _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -61,32 +56,23 @@ class SharedPushes:
                     await self._changed.wait()
 
     async def _carry_out(self, push: Row[int, str, str, str | None]) -> None:
-        number, environment, ref, _ = push
-        action = f"Deploying {ref} to {environment}" if ref else f"Removing {environment} if its branch was removed"
-        log.log(NOTICE, "%s, as the web hook asked", action)
-        try:
-            log.log(NOTICE, "%s is %s now", environment, await self.deploy(environment, ref))
-        except PuppetError as err:
-            log.error("%s failed: %s", action, err)
+        await carry_out(self.deploy, push.environment, push.ref)
         # If the database is away now it is deployed once more, which changes nothing if it was.
-        await self.database.run(lambda connection: self._end(connection, number))
+        await self.database.run(lambda connection: self._end(connection, push.id))
 
     def _add(self, connection: Connection, environment: str, ref: str) -> None:
         waiting = pushes.c.taken_by.is_(None)
         kind = pushes.c.environment == environment, (pushes.c.ref == "") == (ref == ""), waiting
         before = connection.scalar(select(pushes.c.ref).where(*kind))
         if before is None and (connection.scalar(select(func.count()).where(waiting)) or 0) >= self.most:
-            raise Unavailable(f"{self.most} deployments are waiting already", retry_after=60)
+            raise too_many_wait(self.most)
         if before is None:
             added = insert(pushes).values(environment=environment, ref=ref).on_conflict_do_nothing()
             connection.execute(added)
             before = connection.scalar(select(pushes.c.ref).where(*kind))  # another master may have been faster
             notify(connection, TOPIC)
         if before not in (None, ref):
-            raise Conflict(
-                f"The branch {before} is about to be deployed to the environment {environment}: {ref} is not",
-                hint="Rename one of the branches.",
-            )
+            raise other_branch_waits(environment, before, ref)
 
     def _take(self, connection: Connection) -> Row[int, str, str, str | None] | None:
         """Take the oldest push of an environment to which no living master deploys; None when there is none."""

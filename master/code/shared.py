@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from environments.directories import Environments
@@ -10,6 +10,7 @@ from environments.runs import RunVersions, current_versions
 from shared.settings import MasterSettings
 from shared.state.masters import SharedState
 
+from .delivery import Deploy
 from .follower import CodeFollower, Follow, FollowerOptions
 from .knowledge import CodeKnowledge
 from .pushes import SharedPushes
@@ -38,7 +39,7 @@ class SharedCode:
         state.notices.on(TOPIC, follower.hear)
         return cls(state, runs, follower)
 
-    def pushes(self, settings: MasterSettings, deploy: Callable[[str, str], Awaitable[str]]) -> SharedPushes:
+    def pushes(self, settings: MasterSettings, deploy: Deploy) -> SharedPushes:
         """Return the queue of the web hook."""
         pushes = SharedPushes(self.state.database, deploy, settings.deploy_hook_queue, settings.certname)
         self.state.notices.on(TOPIC, pushes.hear)

@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from shared.data import plainjson
-from shared.errors import BadData, Conflict, PuppetError, Unavailable
-from shared.process.log import NOTICE
+from shared.errors import BadData, PuppetError
 from shared.programs import run_output
 from shared.settings import MasterSettings
+
+from ..code.delivery import Deploy, carry_out, other_branch_waits, too_many_wait
 
 log = logging.getLogger("puppet.deploy")
 
 COMMAND = (sys.executable, "-I", "-m", "bunraku", "deploy")
 MAX_ANSWER = 4 << 20  # octets of its result
 PROGRAMS = 10  # the most programs of which each may take deploy_timeout
-
-Deploy = Callable[[str, str], Awaitable[str]]
 
 
 @dataclass(eq=False, repr=False)
@@ -31,7 +30,7 @@ class DeploymentQueue:
     The queue of deployments: one runs at a time, and each environment has at most one pending, the latest.
 
     Args:
-        deploy: Deploys a ref to an environment, or removes it; returns the environment's new state, and raises PuppetError.
+        deploy: Deploys; see `Deploy`.
         most: How many may wait.
     """
 
@@ -51,12 +50,9 @@ class DeploymentQueue:
         key = environment, not ref
         waiting = self._waiting.get(key, ref)
         if waiting != ref:
-            raise Conflict(
-                f"The branch {waiting} is about to be deployed to the environment {environment}: {ref} is not",
-                hint="Rename one of the branches.",
-            )
+            raise other_branch_waits(environment, waiting, ref)
         if key not in self._waiting and len(self._waiting) >= self.most:
-            raise Unavailable(f"{self.most} deployments are waiting already", retry_after=60)
+            raise too_many_wait(self.most)
         self._waiting[key] = ref
         self._added.set()
 
@@ -67,12 +63,7 @@ class DeploymentQueue:
             while self._waiting:
                 key = next(iter(self._waiting))
                 environment, ref = key[0], self._waiting.pop(key)
-                action = f"Deploying {ref} to {environment}" if ref else f"Removing {environment} if its branch was removed"
-                log.log(NOTICE, "%s, as the web hook asked", action)
-                try:
-                    log.log(NOTICE, "%s is %s now", environment, await self.deploy(environment, ref))
-                except PuppetError as err:
-                    log.error("%s failed: %s", action, err)
+                await carry_out(self.deploy, environment, ref)
             self._added.clear()
 
 
