@@ -186,10 +186,14 @@ class Rollout:
         return sum(node.status in (WAITING, RUNNING) for _, node in self.open_nodes())
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the open wave has no node."""
+        return all(node.wave != self.current.wave for node in self.nodes.values())
+
+    @property
     def remaining(self) -> float:
         """The seconds that the step lasts at least."""
-        is_empty = not any(node.wave == self.current.wave for node in self.nodes.values())
-        return 0.0 if is_empty else max(0.0, self.opened + self.plan.wait - self.elapsed)
+        return 0.0 if self.is_empty else max(0.0, self.opened + self.plan.wait - self.elapsed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,8 +331,7 @@ def _settled(rollout: Rollout) -> Rollout:
     if rollout.status in (PROGRESSING, PAUSED) and (bad := rollout.bad) > allowed:
         return _stopped(rollout, f"{bad} bad {'node' if bad == 1 else 'nodes'}, {rollout.plan.max_failed} allowed")
     while rollout.status == PROGRESSING and _is_over(rollout):
-        is_empty = not any(node.wave == rollout.current.wave for node in rollout.nodes.values())
-        if rollout.plan.check and not rollout.checked and not is_empty:
+        if rollout.plan.check and not rollout.checked and not rollout.is_empty:
             return rollout
         if rollout.step + 1 == len(rollout.plan.steps):
             return _noted(replace(rollout, status=COMPLETING), "all waves are done")

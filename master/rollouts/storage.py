@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -10,10 +9,11 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from environments.versions import VERSIONS
+from environments.versions import VERSIONS, place_of, versions_folder
 from shared.data import plainjson
 from shared.errors import BadData, ConfigError, Conflict, PuppetError
 from shared.filesystem.files import FileLock, make_directory, owner_in, read_regular, write_atomic
+from shared.filesystem.identity import Identity, Stamp, identity
 from shared.names import valid_environment
 
 from .machine import BadNodesLimit, Rollout, RolloutNode, RolloutPlan, StoredRollout
@@ -71,7 +71,7 @@ class RolloutFiles(RolloutStorage):
     """The rollouts below the folders of environments, read again only when a file has changed."""
 
     roots: Sequence[Path]
-    _read: dict[str, tuple[tuple[int, ...], StoredRollout]] = field(default_factory=dict, init=False)
+    _read: dict[str, tuple[Identity, StoredRollout]] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def environments(self) -> Sequence[str]:
@@ -129,18 +129,17 @@ class RolloutFiles(RolloutStorage):
         name = valid_environment(environment)
         if not self.roots:
             raise ConfigError("There is no folder of environments", hint="The setting is environmentpath.")
-        root = next((root for root in self.roots if os.path.lexists(root / name)), self.roots[0])
-        return root / VERSIONS / name
+        return versions_folder(place_of(name, self.roots))
 
 
-def _stamp(path: Path) -> tuple[int, ...] | None:
+def _stamp(path: Path) -> Stamp:
     try:
         status = path.stat()
     except FileNotFoundError:
         return None
     except OSError as err:
         raise PuppetError(f"The state of a rollout {path} cannot be read: {err.strerror}") from err
-    return status.st_ino, status.st_mtime_ns, status.st_size
+    return identity(status)
 
 
 def state_data(stored: StoredRollout) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,8 @@ from ..observability.metrics import Metrics
 from ..pools.compiled_catalog import CompiledCatalog
 from ..pools.jobs import CompileJob
 from .machine import (
+    NODE_STATES,
+    STOPPED,
     Announced,
     CatalogSent,
     CheckAnswered,
@@ -308,15 +311,11 @@ class RolloutWatch:
         """Describe the nodes of rollouts under way by state."""
 
         def nodes() -> Samples:
-            statuses = [status_of(rollout) for rollout in self._active.values()]
-            return [
-                ((status["environment"], state), sum(wave[state] for wave in status["waves"]))
-                for status in statuses
-                for state in ("waiting", "running", "good", "changed", "failed", "silent", "unforeseen")
-            ]
+            counts = {name: Counter(node.status for node in rollout.nodes.values()) for name, rollout in self._active.items()}
+            return [((environment, state), counted[state]) for environment, counted in counts.items() for state in NODE_STATES]
 
         def stopped() -> Samples:
-            return [((environment,), int(rollout.status == "stopped")) for environment, rollout in self._active.items()]
+            return [((environment,), int(rollout.status == STOPPED)) for environment, rollout in self._active.items()]
 
         metrics.read("puppet_rollout_nodes", "gauge", "Nodes of a rollout under way, by state.", nodes, "environment", "state")
         metrics.read("puppet_rollout_stopped", "gauge", "1: a rollout has stopped and waits for an administrator.", stopped, "environment")
