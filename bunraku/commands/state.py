@@ -81,9 +81,7 @@ def main(options: StateOptions, flags: dict[str, Any]) -> int:
         print(f"{kind.kind}: {kind.entries} are in the new place, {kind.copied} of them copied now{newer}")
     for step in steps:
         print(step)
-    print(
-        f"This took {time.monotonic() - start:.0f} s. Now change the setting in the section [server] of puppet.conf, and start the master:"
-    )
+    print(f"This took {time.monotonic() - start:.0f} s. Now change the setting in the section [server] of puppet.conf:")
     print(f"    state = {setting}")
     print("and start the master.")
     return 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Table, delete, extract, func, insert, select, text, update
+from sqlalchemy import Connection, Row, Table, delete, extract, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from certs import certificates, keys
@@ -213,14 +213,13 @@ class DatabaseStore(CaStore):
             row = self._current()
             key = keys.load(self.files.cakey, self._password)
             pems = list(self.all_names())
-            entries = self._read(lambda c: c.execute(select(CA_INVENTORY).order_by(CA_INVENTORY.c.serial)).all())
             return CaContents(
                 row.key or self.files.cakey.read_bytes(),
                 keys.public_pem(key.public_key()),
                 row.certificates,
                 row.crls,
                 self.next_serial(),
-                tuple((entry_of(each), each.signed_by) for each in entries),
+                tuple((entry_of(each), each.signed_by) for each in self._inventory_rows()),
                 {each.name: each.request for each in pems if each.request is not None},
                 {each.name: each.certificate for each in pems if each.certificate is not None},
             )
@@ -377,7 +376,12 @@ class DatabaseStore(CaStore):
         failpoint("ca.inventory-written")
 
     def inventory(self) -> Inventory:
-        return Inventory(map(entry_of, self._read(lambda c: c.execute(select(CA_INVENTORY).order_by(CA_INVENTORY.c.serial)).all())))
+        return Inventory(map(entry_of, self._inventory_rows()))
+
+    def _inventory_rows(self) -> Sequence[Row[Any]]:
+        query = select(CA_INVENTORY).order_by(CA_INVENTORY.c.serial)
+        rows: Sequence[Row[Any]] = self._read(lambda connection: connection.execute(query).all())
+        return rows
 
     def entries_of(self, name: str) -> list[InventoryEntry]:
         query = select(CA_INVENTORY).where(CA_INVENTORY.c.name == name).order_by(CA_INVENTORY.c.serial)

@@ -52,7 +52,8 @@ class Notices:
                 async with await psycopg.AsyncConnection.connect(
                     self._address, autocommit=True, **connect_arguments(LIMITS, session_options(LIMITS))
                 ) as connection:
-                    await connection.execute(f"LISTEN {_CHANNEL}".encode())
+                    async with asyncio.timeout(LIMITS.write_timeout):  # a server that is frozen accepts connections
+                        await connection.execute(f"LISTEN {_CHANNEL}".encode())
                     if was_away:
                         log.warning("The database of the masters' state is back")
                         was_away = False
