@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote_plus
 
 from environments.directories import Environments
 from environments.settings import environment_settings
@@ -18,7 +17,7 @@ from master.deploy.deployment import DeploymentOptions, DeploymentResult, Deploy
 from master.preview.nodes import certnames_matching
 from master.preview.pool import Sides
 from master.preview.result import PreviewSide
-from master.puppetdb.client import QUERY_PATH, PuppetDbClient, rows_of
+from master.puppetdb.client import PuppetDbClient, rows_in_pql
 from master.puppetdb.configured import puppetdb_client
 from master.reports.stored import latest_reports
 from master.rollouts.machine import BadNodesLimit, Rollout, RolloutPlan, begin
@@ -34,6 +33,7 @@ FILE: Final = "rollout.yaml"
 _MAX_FILE: Final = 64 * 1024
 _MEMBERS: Final = ("waves", "wait", "max_failed", "noop_first", "on_failure")
 _ON_FAILURE: Final = ("stop", "rollback")
+_LAST_RUNS: Final = "the nodes' last runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def has_store(settings: MasterSettings) -> bool:
 async def last_runs(client: PuppetDbClient, settings: MasterSettings, nodes: Sequence[str]) -> dict[str, tuple[str, datetime | None]]:
     """Return, by node, the status of its last run and when it reported; nothing about nodes where no reports are stored."""
     if has_store(settings):
-        rows = await _rows(client, "nodes[certname, latest_report_status, report_timestamp] { }")
+        rows = await rows_in_pql(client, "nodes[certname, latest_report_status, report_timestamp] { }", _LAST_RUNS)
         runs = {row["certname"]: (row["latest_report_status"] or "", _time(row["report_timestamp"])) for row in rows}
         return {node: runs.get(node, ("", None)) for node in nodes}
     if "store" not in settings.reports:
@@ -198,13 +198,6 @@ async def last_runs(client: PuppetDbClient, settings: MasterSettings, nodes: Seq
     return {report.node: (report.status, report.received) for report in reports if report.node in wanted}
 
 
-async def _rows(client: PuppetDbClient, query: str) -> list[dict[str, Any]]:
-    answer = await client.get(f"{QUERY_PATH}?query={quote_plus(query)}")
-    if not answer.is_success:
-        raise PuppetError(f"The query for the nodes' last runs failed: {answer.problem}")
-    return await asyncio.to_thread(lambda: list(rows_of(answer)))
-
-
 async def last_changes(client: PuppetDbClient) -> dict[str, list[str]]:
     """Return the changes of each node's last run: what it changes at every run is not the new version's."""
     changes: dict[str, list[str]] = {}
@@ -212,7 +205,7 @@ async def last_changes(client: PuppetDbClient) -> dict[str, list[str]]:
         "events[certname, resource_type, resource_title, property] "
         "{ latest_report? = true and status = 'success' and corrective_change = false }"
     )
-    for row in await _rows(client, query):
+    for row in await rows_in_pql(client, query, _LAST_RUNS):
         text = change_text(f"{row['resource_type']}[{row['resource_title']}]", row["property"])
         changes.setdefault(row["certname"], []).append(text)
     return changes

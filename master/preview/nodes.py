@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote_plus
 
 from ca.configured import ca_store
 from certs import certificates
@@ -21,12 +19,13 @@ from shared.models.facts import Facts, permitted_facts
 from shared.models.node import Node
 from shared.names import is_certname, valid_certname
 from shared.settings import MasterSettings
+from shared.state.masters import SharedState
 
 from ..authorization.trusted import trusted_data
 from ..bindings import server_facts
 from ..endpoints.preview import STORED
 from ..pools.jobs import CompileJob
-from ..puppetdb.client import QUERY_PATH, PuppetDbClient, rows_of
+from ..puppetdb.client import PuppetDbClient, rows_in_pql
 from ..puppetdb.termini import PuppetDbFacts
 from ..termini.facts import StoredFacts
 from ..termini.node import NodeFiles, Plain, WithFacts, with_facts_in_hand
@@ -61,6 +60,8 @@ class PreviewNodes:
         self._server_facts = server_facts(self.settings)
         self._external = TrustedExternal.of(self.settings).about
         self._oid_names = OidNames.load(self.settings.trusted_oid_mapping_file)
+        # Once for all nodes; a connection to a database ends with each answer.
+        self._certificates = ca_store(self.settings, SharedState.at(self.settings.state, keep_alive=False))
 
     async def all(self) -> list[str]:
         """Return the certnames of all nodes whose facts are stored, sorted; those of the PuppetDB where one is in use."""
@@ -138,23 +139,19 @@ class PreviewNodes:
 
     def _client_of(self, name: str) -> Client | None:
         """Return a node as the client that it is with its certificate; None when this host has none of it. Blocks."""
-        with closing(ca_store(self.settings)) as store:
-            pem = store.signed(name)
-        if pem is None:
-            return None
         try:
-            certificate = bundles.certificate(pem)
-        except BadData:
+            pem = self._certificates.signed(name)
+            certificate = bundles.certificate(pem) if pem is not None else None
+        except (OSError, BadData):
+            return None
+        if certificate is None:
             return None
         return Client(name, "", authenticated=True, extensions=certificates.trusted_extensions(certificate, self._oid_names))
 
 
 async def certnames_matching(client: PuppetDbClient, query: str) -> list[str]:
     """Return the certnames that a query in PQL finds, sorted; raise BadData when it finds something else, PuppetError."""
-    answer = await client.get(f"{QUERY_PATH}?query={quote_plus(query)}")
-    if not answer.is_success:
-        raise PuppetError(f"The query for nodes failed: {answer.problem}")
-    rows = await asyncio.to_thread(lambda: list(rows_of(answer)))
+    rows = await rows_in_pql(client, query, "nodes")
     try:
         return sorted({valid_certname(str(row["certname"])) for row in rows})
     except (KeyError, TypeError) as err:

@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote_plus, urlsplit
 
 from shared.data import plainjson
 from shared.errors import BadData, NotFound, PuppetError, TooLarge
@@ -310,6 +310,14 @@ def _says_not_found(answer: PuppetDbAnswer) -> bool:
 def _host_on_port(server: str) -> str:
     parts = urlsplit(server)
     return f"{parts.hostname} on {parts.port or 443}"
+
+
+async def rows_in_pql(client: PuppetDbClient, query: str, what: str) -> list[Any]:
+    """Return the rows that a query in PQL finds; PuppetError, which says what was asked for, when it fails."""
+    answer = await client.get(f"{QUERY_PATH}?query={quote_plus(query)}")
+    if not answer.is_success:
+        raise PuppetError(f"The query for {what} failed: {answer.problem}")
+    return await asyncio.to_thread(lambda: list(rows_of(answer)))
 
 
 def rows_of(answer: PuppetDbAnswer) -> Iterator[Any]:
