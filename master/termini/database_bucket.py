@@ -10,15 +10,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import BinaryIO
 
-from sqlalchemy import ColumnElement, Connection, func, literal, select, update
+from sqlalchemy import ColumnElement, Connection, func, literal, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
 from shared.errors import NotFound, PuppetError, Unavailable
 from shared.failpoints import failpoint
-from shared.filesystem.bucket import ENTRY_OVERHEAD, Bucket, Incoming, path_line
+from shared.filesystem.bucket import ENTRY_OVERHEAD, Bucket, BucketEntry, Incoming, path_line
 from shared.filesystem.files import make_directory
 from shared.state.database import StateAway, StateDatabase
 from shared.state.tables import bucket_chunks, bucket_files, bucket_paths, bucket_usage
@@ -96,6 +97,18 @@ class DatabaseBucket(Bucket):
         """Return the original paths of an entry in the database, oldest first; [] without an entry."""
         statement = select(bucket_paths.c.path).join(bucket_files).where(self._is(value)).order_by(bucket_paths.c.number)
         return [path.decode("utf-8", "surrogateescape") for path in self.database.transact(lambda c: c.scalars(statement).all())]
+
+    def entries(self, since: datetime | None = None, until: datetime | None = None) -> list[BucketEntry]:
+        """Return the entries in the database and those that wait for it here, as `Bucket` does."""
+        statement = select(bucket_files.c.value, bucket_files.c.stored, bucket_paths.c.path).join(bucket_paths)
+        statement = statement.where(
+            bucket_files.c.algorithm == self.algorithm,
+            true() if since is None else bucket_files.c.stored >= since,
+            true() if until is None else bucket_files.c.stored <= until,
+        )
+        rows = self.database.transact(lambda connection: connection.execute(statement).all())
+        stored = [BucketEntry(value, when, path.decode("utf-8", "surrogateescape")) for value, when, path in rows]
+        return sorted([*stored, *self.pending.entries(since, until)], key=lambda entry: (entry.path, entry.stored))
 
     def _is(self, value: str) -> ColumnElement[bool]:
         self._relative(value)  # BadRequest for anything but a checksum
