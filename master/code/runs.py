@@ -108,7 +108,7 @@ class RunRows:
         """See Runs."""
         if (known := self._known(client, environment)) is not None:
             return self._folder(environment, str(known.new.version))
-        version = self._asked(client, environment, lambda connection: self._file(connection, client, environment))
+        version = self._asked(client, environment, lambda connection: self._file(connection, client, environment), is_read=True)
         return self.alone.for_file(client, environment) if version is None else version
 
     @property
@@ -119,9 +119,9 @@ class RunRows:
     def _for_new_run(self, client: str, environment: str) -> str:
         def ask(connection: Connection) -> _Answer | None:
             row = connection.execute(self.new_run(client, environment)).one_or_none()
-            return _Answer("", Current(row[0], row[1])) if row is not None and row[0] is not None else None
+            return _Answer(row[0], Current(row[0], row[1])) if row is not None and row[0] is not None else None
 
-        version = self._asked(client, environment, ask)
+        version = self._asked(client, environment, ask, is_read=True)
         return self.alone.version_for(client, environment) if version is None else version
 
     def _known(self, client: str, environment: str) -> _Remembered | None:
@@ -142,7 +142,7 @@ class RunRows:
             known.requests.add(request)
         return self._folder(environment, str(known.new.version))
 
-    def _asked(self, client: str, environment: str, work: Callable[[Connection], _Answer | None]) -> str | None:
+    def _asked(self, client: str, environment: str, work: Callable[[Connection], _Answer | None], *, is_read: bool = False) -> str | None:
         """
         Return the folder of the version that the database answers; None when masters do not share the environment.
 
@@ -151,9 +151,16 @@ class RunRows:
         current = self.code.current(environment)
         if not self.code.is_shared(environment):
             return None
+
+        def answered_here(connection: Connection) -> _Answer | None:
+            answer = work(connection)
+            if answer is not None:
+                self._folder(environment, answer.version)  # otherwise the request comes again, and must not count twice
+            return answer
+
         if not self.code.is_lost:
             try:
-                answer = self.database.transact_within(PATIENCE, work, is_single=True)
+                answer = self.database.transact_within(PATIENCE, answered_here, is_single=is_read)
             except StateAway:
                 self.code.lose()
             else:
@@ -172,7 +179,7 @@ class RunRows:
                 self._remembered[client, environment] = _Remembered(answer.new, set(answer.requests), self.code.clock())
             elif known is None or known.new != answer.new:
                 self._remembered[client, environment] = _Remembered(answer.new, {_CATALOG}, self.code.clock())
-        return self._folder(environment, answer.version or str(answer.new.version))
+        return self._folder(environment, answer.version)
 
     def _folder(self, environment: str, version: str) -> str:
         folder = self.code.folder(environment, version)

@@ -123,9 +123,23 @@ class StateDatabase:
                 yield connection
 
     def transact_within(self, seconds: float, work: Callable[[Connection], T], *, is_single: bool = False) -> T:
-        """Do the same as `run`, but block."""
-        future = self._begin(work, is_single)
+        """
+        Do the same as `run`, but block. A transaction that nobody waits for any more is rolled back, and a single statement is not.
+
+        So the same work may be done again after StateAway, unless the server was lost in the moment of the commit.
+        """
+        is_decided = threading.Lock()  # taken once: by the thread to commit, or here to give up
+
+        def work_if_awaited(connection: Connection) -> T:
+            result = work(connection)
+            if not is_decided.acquire(blocking=False):
+                raise StateAway("nobody waits for the answer any more")
+            return result
+
+        future = self._begin(work if is_single else work_if_awaited, is_single)
         done, _ = wait([future], timeout=seconds)
+        if not done and not is_single and not is_decided.acquire(blocking=False):
+            done, _ = wait([future], timeout=seconds)  # it is being committed
         if done:
             return future.result()
         future.cancel()

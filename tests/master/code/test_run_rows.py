@@ -7,8 +7,9 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, event, make_url
 
 from environments.runs import RunVersions, current_versions
 from master.code import rows
@@ -232,7 +233,25 @@ def test_a_version_that_this_master_does_not_have_is_asked_for_elsewhere(site: S
     (one.folder / ".versions" / "production" / "1").rmdir()
     with pytest.raises(Unavailable, match="does not have the version 1"):
         one.ask("catalog")
+    site.switch("2")
     assert two.ask("catalog") == "1"
+
+
+def test_a_request_that_the_database_was_too_slow_for_is_not_counted_when_it_comes_again(
+    site: Site, state_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.switch("1")
+    one, two = site.masters
+    one.ask("plugins")
+    monkeypatch.setattr("master.code.runs.PATIENCE", 0.05)
+    with psycopg.connect(make_url(state_url).render_as_string(hide_password=False)) as other:
+        other.execute("SELECT * FROM state_runs FOR UPDATE")
+        with pytest.raises(StateAway):
+            two.ask("catalog")
+    two.database._threads.shutdown()  # its thread has ended, too
+    monkeypatch.undo()
+    site.switch("2")
+    assert one.ask("catalog") == "1"
 
 
 def test_environments_that_are_not_shared_are_what_their_links_say(site: Site) -> None:

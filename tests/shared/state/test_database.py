@@ -121,6 +121,25 @@ async def test_a_notice_reaches_other_masters_when_it_is_committed(database: Sta
         await asyncio.wait([task])
 
 
+async def test_a_listener_for_which_the_database_is_away_is_called_again(
+    empty_postgresql_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls = asyncio.Semaphore(0)
+    notices = Notices(empty_postgresql_url, poll=0.01)
+
+    async def listen() -> None:
+        calls.release()
+        raise StateAway("stopped")
+
+    notices.on("crl", listen)
+    task = asyncio.create_task(notices.keep_listening())
+    for _ in range(3):
+        await asyncio.wait_for(calls.acquire(), 10)
+    task.cancel()
+    await asyncio.wait([task])
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 def test_each_kind_of_database_has_a_lock_of_its_own() -> None:
     from store.database.schema import SCHEMA as STORE
 
