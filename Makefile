@@ -165,8 +165,8 @@ chart: $(VENV)/.installed ## draws docs/performance.svg from docs/performance.js
 fleet: $(VENV)/.installed ## a thousand simulated agents at one master, all at once
 	@$(BIN)/python tests/bench/fleet.py
 
-soak: $(VENV)/.installed ## ten minutes of load on a master while things go wrong around it (disks: root; clock: cc)
-	@$(BIN)/python tests/soak/run.py $(SOAK)
+soak: $(VENV)/.installed ## ten minutes of load on a master while things go wrong around it (disks: root; clock: cc); MASTERS=3: on three with one database
+	@$(BIN)/python tests/soak/$(if $(MASTERS),masters.py --masters $(MASTERS),run.py) $(SOAK)
 
 # The reference's stdlib is not installed but unpacked; without it the questions about it are left out, which is said.
 SEED ?= 1

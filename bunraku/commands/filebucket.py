@@ -27,7 +27,7 @@ from shared.filesystem.textdiff import Differ
 from shared.process.cli import CommandOptions, flag, text
 from shared.process.command import CommandSpec
 from shared.process.service import make_room
-from shared.settings import AgentSettings, load
+from shared.settings import AgentSettings, MasterSettings, load
 from shared.suggestions import did_you_mean
 
 _DATE = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)(?:[ T](\d\d?):(\d\d)(?::(\d\d))?)?", re.ASCII)
@@ -41,6 +41,7 @@ class FilebucketOptions(CommandOptions):
         "this machine's bucket, the setting clientbucketdir; --remote, -r: the server's (the default)", "-l", off=("-r", "--remote")
     )
     bucket: str = text("FOLDER", "a bucket in another folder of this machine", "-b")
+    database: bool = flag("on a master: the bucket in the masters' database, the setting state")
     fromdate: str = text("DATE", "list: only files stored since; YYYY-MM-DD, with HH:MM:SS if need be", "-f")
     todate: str = text("DATE", "list: only files stored until then", "-t")
     json: bool = flag("backup, list: print JSON")
@@ -50,7 +51,7 @@ class FilebucketOptions(CommandOptions):
     "filebucket",
     FilebucketOptions,
     (AgentSettings,),
-    usage=["ACTION [--local | --remote] [--bucket FOLDER] [ARGUMENTS]"],
+    usage=["ACTION [--local | --remote | --database] [--bucket FOLDER] [ARGUMENTS]"],
     actions={
         "backup FILE...": "store files; print `file: checksum`",
         "get CHECKSUM": "print the file with this checksum",
@@ -70,17 +71,17 @@ def main(options: FilebucketOptions, flags: dict[str, Any]) -> int:
     settings = load(AgentSettings, section="user", flags=flags)
     make_room(settings)
     try:
-        return asyncio.run(run(options, settings))
+        return asyncio.run(run(options, settings, _bucket(options, settings, flags)))
     except OSError as err:
         raise PuppetError(f"Could not run: {err.strerror}: {err.filename}" if err.filename else f"Could not run: {err}") from err
 
 
-async def run(options: FilebucketOptions, settings: AgentSettings) -> int:
-    """Carry out the action; PuppetError when it cannot be done."""
+async def run(options: FilebucketOptions, settings: AgentSettings, bucket: Bucket | None) -> int:
+    """Carry out the action on a bucket, or with None on the server's; PuppetError when it cannot be done."""
     action, *words = options.arguments
     if action == "list":
-        return await asyncio.to_thread(show_list, options, settings)
-    async with _open_bucket(options, settings) as (dipper, digest):
+        return await asyncio.to_thread(show_list, options, bucket)
+    async with _open_bucket(bucket, settings) as (dipper, digest):
         commands = BucketCommands(dipper, digest, as_json=options.json, differ=Differ.of(settings))
         if action == "backup":
             return await commands.backup(words)
@@ -100,20 +101,26 @@ def _exactly(words: list[str], number: int, usage: str) -> list[str]:
     return words
 
 
-def _folder(options: FilebucketOptions, settings: AgentSettings) -> Path | None:
-    """Return the local bucket that is meant; None: the server's."""
-    if options.bucket:
-        return Path(options.bucket).absolute()
-    return settings.clientbucketdir if options.local else None
+def _bucket(options: FilebucketOptions, settings: AgentSettings, flags: dict[str, Any]) -> Bucket | None:
+    """Return the bucket that is meant; None: the server's."""
+    if options.database:
+        from master.termini.state import StateTermini
+
+        of_master = load(MasterSettings, section="master", flags=flags)
+        return StateTermini(of_master).bucket(algorithm(of_master.digest_algorithm))
+    if not options.bucket and not options.local:
+        return None
+    folder = Path(options.bucket).absolute() if options.bucket else settings.clientbucketdir
+    if options.bucket and not folder.is_dir():
+        raise NotFound("File not found", hint=f"There is no bucket in {folder}.")
+    return Bucket(folder, algorithm=algorithm(settings.digest_algorithm))
 
 
 @asynccontextmanager
-async def _open_bucket(options: FilebucketOptions, settings: AgentSettings) -> AsyncIterator[tuple[Dipper, Algorithm]]:
+async def _open_bucket(bucket: Bucket | None, settings: AgentSettings) -> AsyncIterator[tuple[Dipper, Algorithm]]:
     """The bucket, and by which checksum it stores."""
-    digest = algorithm(settings.digest_algorithm)
-    folder = _folder(options, settings)
-    if folder is not None:
-        yield LocalDipper(Bucket(folder, algorithm=digest)), digest
+    if bucket is not None:
+        yield LocalDipper(bucket), bucket.algorithm
         return
     from shared.indirector import Binding
     from shared.indirector.rest import Rest
@@ -266,17 +273,12 @@ def _take_over(fd: int, old: os.stat_result | None) -> None:
     os.fchmod(fd, stat.S_IMODE(old.st_mode))
 
 
-def show_list(options: FilebucketOptions, settings: AgentSettings) -> int:
-    """Print the contents of a local bucket."""
-    folder = _folder(options, settings)
-    if folder is None:
-        raise Denied("Listing remote file buckets is not allowed", hint="Add --local, or --bucket FOLDER on the server itself.")
-    since, until = moment(options.fromdate, "fromdate"), moment(options.todate, "todate")
-    there = folder.is_dir()
-    if options.bucket and not there:
-        raise NotFound("File not found", hint=f"There is no bucket in {folder}.")
-    # That of this machine is made when something is kept for the first time.
-    entries = Bucket(folder, algorithm=algorithm(settings.digest_algorithm)).entries(since, until) if there else []
+def show_list(options: FilebucketOptions, bucket: Bucket | None) -> int:
+    """Print the contents of a bucket."""
+    if bucket is None:
+        hint = "Add --local, or on the server itself --bucket FOLDER or --database."
+        raise Denied("Listing remote file buckets is not allowed", hint=hint)
+    entries = bucket.entries(moment(options.fromdate, "fromdate"), moment(options.todate, "todate"))
     if options.json:
         data = [{"checksum": entry.value, "stored": entry.stored.isoformat(), "path": entry.path} for entry in entries]
         sys.stdout.buffer.write(dumps_pretty(data))

@@ -1,11 +1,13 @@
 """
 The version of each agent's run as a row: whichever master a request of the run reaches, it answers with that version.
 
-A listing and a catalog cost one statement each, which reads and writes the row at once: another master may have written it since, so
-nothing that this one remembers says whether the request begins a new run. A file only asks for the version. This master may remember
-the answer if it was the version that new runs got: as long as the environment is not switched, a later run gets the same one. Whether it
-was switched is certain (see `CodeKnowledge`) from the number of the deployment, which is another one even if an older version returns. What
-a run began with before a switch is not remembered, for its client may begin the next run anywhere.
+A listing and a catalog are one statement, which reads and writes the row at once; a file only asks for the version. This master may
+remember the answer if it was the version that new runs got: as long as the environment is not switched, a later run gets the same one.
+Whether it was switched is certain (see `CodeKnowledge`) from the number of the deployment, which is another one even if an older version
+returns. What a run began with before a switch is not remembered, for its client may begin the next run anywhere.
+
+The beginning of a run has to be in its row, for other masters, so the first listing is always written. Listings that follow it here, and
+the catalog, add nothing that matters to others: the next run begins with a listing that is in the row already. They take no statement.
 
 While the database is away nothing is switched. If the last switch is longer ago than a run takes, all runs have the current version, and
 this master goes on with it. Sooner after a switch only the rows know which run has which version: agents are asked to come back.
@@ -13,6 +15,7 @@ this master goes on with it. Sooner after a switch only the rows know which run 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -43,12 +46,29 @@ def current_version(client: str, environment: str) -> Select[Any, Any]:
     return select(environments.c.version, environments.c.deployment).where(environments.c.environment == environment)
 
 
+PATIENCE = 5.0  # seconds with a silent database, while an agent waits
+RECORDED = 60.0
+"""Seconds after a listing is written for which further requests of the run need not be."""
+
+_CATALOG = ""  # among the names of mounts
+
+
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The version of a run, and what a new run would get."""
+    """The version of a run, what a new run would get, and the requests that are in the run's row; None: nothing was written."""
 
     version: str
     new: Current
+    requests: frozenset[str] | None = None
+
+
+@dataclass(slots=True)
+class _Remembered:
+    """What new runs got when a client's run got the same, and which requests the run has had; those after `recorded` only here."""
+
+    new: Current
+    requests: set[str]
+    recorded: float
 
 
 @dataclass(eq=False, repr=False)
@@ -67,25 +87,28 @@ class RunRows:
     alone: Runs
     lifetime: float
     new_run: NewRun = current_version
-    _remembered: dict[tuple[str, str], Current] = field(default_factory=dict, init=False)
+    _remembered: dict[tuple[str, str], _Remembered] = field(default_factory=dict, init=False)
+    _remembering: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def for_listing(self, client: str, environment: str, what: str) -> str:
         """See Runs."""
+        if (folder := self._continued(client, environment, what)) is not None:
+            return folder
         version = self._asked(client, environment, lambda connection: self._listing(connection, client, environment, what))
         return self.alone.for_listing(client, environment, what) if version is None else version
 
     def for_catalog(self, client: str, environment: str) -> str:
         """See Runs."""
+        if (folder := self._continued(client, environment, _CATALOG)) is not None:
+            return folder
         version = self._asked(client, environment, lambda connection: self._catalog(connection, client, environment))
         return self.alone.for_catalog(client, environment) if version is None else version
 
     def for_file(self, client: str, environment: str) -> str:
         """See Runs."""
-        # Certainty first: a switch that is learned of afterwards has another number.
-        current = self.code.current(environment) if self.code.is_certain(environment) else None
-        if current is not None and self._remembered.get((client, environment)) == current:
-            return self._folder(environment, str(current.version))
-        version = self._asked(client, environment, lambda connection: self._file(connection, client, environment))
+        if (known := self._known(client, environment)) is not None:
+            return self._folder(environment, str(known.new.version))
+        version = self._asked(client, environment, lambda connection: self._file(connection, client, environment), is_read=True)
         return self.alone.for_file(client, environment) if version is None else version
 
     @property
@@ -96,12 +119,30 @@ class RunRows:
     def _for_new_run(self, client: str, environment: str) -> str:
         def ask(connection: Connection) -> _Answer | None:
             row = connection.execute(self.new_run(client, environment)).one_or_none()
-            return _Answer("", Current(row[0], row[1])) if row is not None and row[0] is not None else None
+            return _Answer(row[0], Current(row[0], row[1])) if row is not None and row[0] is not None else None
 
-        version = self._asked(client, environment, ask)
+        version = self._asked(client, environment, ask, is_read=True)
         return self.alone.version_for(client, environment) if version is None else version
 
-    def _asked(self, client: str, environment: str, work: Callable[[Connection], _Answer | None]) -> str | None:
+    def _known(self, client: str, environment: str) -> _Remembered | None:
+        """Return what is remembered of a client, if its run has the version of new runs beyond doubt."""
+        # Certainty first: a switch that is learned of afterwards has another number.
+        current = self.code.current(environment) if self.code.is_certain(environment) else None
+        known = self._remembered.get((client, environment))
+        return known if known is not None and known.new == current else None
+
+    def _continued(self, client: str, environment: str, request: str) -> str | None:
+        """Return the folder for a request that continues a run which this master has recorded; None when it may begin one."""
+        known = self._known(client, environment)
+        if known is None or self.code.clock() > known.recorded + RECORDED:
+            return None
+        with self._remembering:
+            if {request, _CATALOG} & known.requests:
+                return None
+            known.requests.add(request)
+        return self._folder(environment, str(known.new.version))
+
+    def _asked(self, client: str, environment: str, work: Callable[[Connection], _Answer | None], *, is_read: bool = False) -> str | None:
         """
         Return the folder of the version that the database answers; None when masters do not share the environment.
 
@@ -110,9 +151,16 @@ class RunRows:
         current = self.code.current(environment)
         if not self.code.is_shared(environment):
             return None
+
+        def answered_here(connection: Connection) -> _Answer | None:
+            answer = work(connection)
+            if answer is not None:
+                self._folder(environment, answer.version)  # otherwise the request comes again, and must not count twice
+            return answer
+
         if not self.code.is_lost:
             try:
-                answer = self.database.transact(work)
+                answer = self.database.transact_within(PATIENCE, answered_here, is_single=is_read)
             except StateAway:
                 self.code.lose()
             else:
@@ -126,8 +174,12 @@ class RunRows:
         if answer.version == answer.new.version:
             if len(self._remembered) >= MAX_RUNS:
                 self._remembered.clear()
-            self._remembered[client, environment] = answer.new
-        return self._folder(environment, answer.version or str(answer.new.version))
+            known = self._remembered.get((client, environment))
+            if answer.requests is not None:
+                self._remembered[client, environment] = _Remembered(answer.new, set(answer.requests), self.code.clock())
+            elif known is None or known.new != answer.new:
+                self._remembered[client, environment] = _Remembered(answer.new, {_CATALOG}, self.code.clock())
+        return self._folder(environment, answer.version)
 
     def _folder(self, environment: str, version: str) -> str:
         folder = self.code.folder(environment, version)
@@ -163,9 +215,11 @@ class RunRows:
                 "listed": case((is_new, statement.excluded.listed), else_=listed[False]),
                 "has_catalog": statement.excluded.has_catalog,
             },
-        ).returning(runs.c.version, *_of_new(new))
+        ).returning(runs.c.version, *_of_new(new), runs.c.listed)
         row = connection.execute(changed).one_or_none()
-        return None if row is None else _Answer(row[0], Current(row[1], row[2]))
+        if row is None:
+            return None
+        return _Answer(row[0], Current(row[1], row[2]), frozenset(row[3]) | ({_CATALOG} if has_catalog else set()))
 
     def _file(self, connection: Connection, client: str, environment: str) -> _Answer | None:
         new = self.new_run(client, environment).subquery()

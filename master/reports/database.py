@@ -43,7 +43,7 @@ class DatabaseReports:
 
     async def write(self, host: str, received: datetime, body: bytes) -> None:
         """Store the YAML of a report, unless it is stored already; StateAway."""
-        await self.database.run(lambda connection: store_report(connection, host, received, body), seconds=PATIENCE)
+        await self.database.run(lambda connection: store_report(connection, host, received, body), seconds=PATIENCE, is_single=True)
 
     async def forget(self, host: str) -> bool:
         statement = delete(reports).where(reports.c.certname == valid_certname(host))

@@ -53,7 +53,7 @@ class DatabaseTerminus(StoredBodies[M]):
         )
 
     async def fetch(self, key: str) -> bytes | None:
-        return await self.database.run(lambda connection: self._body(connection, key), seconds=PATIENCE)
+        return await self.database.run(lambda connection: self._body(connection, key), seconds=PATIENCE, is_single=True)
 
     async def find(self, request: Request[M]) -> M | None:
         body = await self.fetch(request.key)
@@ -72,7 +72,7 @@ class DatabaseTerminus(StoredBodies[M]):
         """Store an instance, unless the same is stored already."""
         key = valid_file_key(request.key)
         body = await asyncio.to_thread(self.body_of, key, request.instance, MOST)
-        await self.database.run(lambda connection: self.write(connection, key, body), seconds=PATIENCE)
+        await self.database.run(lambda connection: self.write(connection, key, body), seconds=PATIENCE, is_single=True)
         return None
 
     def write(self, connection: Connection, key: str, body: bytes) -> None:
@@ -91,7 +91,7 @@ class DatabaseTerminus(StoredBodies[M]):
 
     async def head(self, request: Request[M]) -> bool:
         statement = select(exists().where(self.table.c.name == request.key))
-        return await self.database.run(lambda connection: bool(connection.scalar(statement)), seconds=PATIENCE)
+        return await self.database.run(lambda connection: bool(connection.scalar(statement)), seconds=PATIENCE, is_single=True)
 
     def _body(self, connection: Connection, key: str) -> bytes | None:
         return connection.scalar(select(self.table.c.body).where(self.table.c.name == valid_file_key(key)))

@@ -10,15 +10,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import BinaryIO
 
-from sqlalchemy import ColumnElement, Connection, func, literal, select, update
+from sqlalchemy import ColumnElement, Connection, func, literal, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
 from shared.errors import NotFound, PuppetError, Unavailable
 from shared.failpoints import failpoint
-from shared.filesystem.bucket import ENTRY_OVERHEAD, Bucket, Incoming, path_line
+from shared.filesystem.bucket import ENTRY_OVERHEAD, Bucket, BucketEntry, Incoming, path_line
 from shared.filesystem.files import make_directory
 from shared.state.database import StateAway, StateDatabase
 from shared.state.tables import bucket_chunks, bucket_files, bucket_paths, bucket_usage
@@ -27,6 +28,8 @@ log = logging.getLogger("puppet.master")
 
 CHUNK = 1 << 20  # bytes in one row
 RETRY_AFTER = 30  # seconds
+PATIENCE = 5.0  # seconds with a silent database, while an agent waits
+SLOWEST = 2**20  # bytes a second that a content takes at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class DatabaseBucket(Bucket):
         if self.pending.has(value, path):
             return True
         with suppress(StateAway):  # the sender brings the content once more, and it waits
-            return self.database.transact(lambda connection: self._has(connection, value, path))
+            return self.database.transact_within(PATIENCE, lambda connection: self._has(connection, value, path), is_single=True)
         return False
 
     def open(self, value: str) -> BinaryIO:
@@ -84,12 +87,28 @@ class DatabaseBucket(Bucket):
         try:
             return self.pending.open(value)
         except NotFound:
-            return self.database.transact(lambda connection: self._copy(connection, value))
+            statement = select(bucket_files.c.id).where(self._is(value))
+            file_id = self.database.transact_within(PATIENCE, lambda connection: connection.scalar(statement), is_single=True)
+            if file_id is None:
+                raise self.missing(value) from None
+            return self.database.transact_within(self.database.patience, lambda connection: self._copy(connection, file_id))
 
     def paths(self, value: str) -> list[str]:
         """Return the original paths of an entry in the database, oldest first; [] without an entry."""
         statement = select(bucket_paths.c.path).join(bucket_files).where(self._is(value)).order_by(bucket_paths.c.number)
         return [path.decode("utf-8", "surrogateescape") for path in self.database.transact(lambda c: c.scalars(statement).all())]
+
+    def entries(self, since: datetime | None = None, until: datetime | None = None) -> list[BucketEntry]:
+        """Return the entries in the database and those that wait for it here, as `Bucket` does."""
+        statement = select(bucket_files.c.value, bucket_files.c.stored, bucket_paths.c.path).join(bucket_paths)
+        statement = statement.where(
+            bucket_files.c.algorithm == self.algorithm,
+            true() if since is None else bucket_files.c.stored >= since,
+            true() if until is None else bucket_files.c.stored <= until,
+        )
+        rows = self.database.transact(lambda connection: connection.execute(statement).all())
+        stored = [BucketEntry(value, when, path.decode("utf-8", "surrogateescape")) for value, when, path in rows]
+        return sorted([*stored, *self.pending.entries(since, until)], key=lambda entry: (entry.path, entry.stored))
 
     def _is(self, value: str) -> ColumnElement[bool]:
         self._relative(value)  # BadRequest for anything but a checksum
@@ -101,11 +120,8 @@ class DatabaseBucket(Bucket):
             statement = statement.where(bucket_paths.c.file_id == bucket_files.c.id, bucket_paths.c.path == _bytes_of(path))
         return connection.scalar(statement.limit(1)) is not None
 
-    def _copy(self, connection: Connection, value: str) -> BinaryIO:
+    def _copy(self, connection: Connection, file_id: int) -> BinaryIO:
         """Return a temporary file with a content."""
-        file_id = connection.scalar(select(bucket_files.c.id).where(self._is(value)))
-        if file_id is None:
-            raise self.missing(value)
         make_directory(self.root, mode=0o770, inherit=True)
         file = tempfile.TemporaryFile(dir=self.root)  # noqa: SIM115  # the caller closes it
         for block in _blocks(connection, file_id):
@@ -138,18 +154,22 @@ class DatabaseBucket(Bucket):
         """Move an entry that waits into the database. StateAway, OutOfSpace, Conflict: it still waits."""
         while True:
             with self.lock:
-                try:
-                    file = self.pending.open(value)
-                except NotFound:
+                if not self.pending.has(value):
                     return  # another thread was faster
                 paths = self.pending.paths(value)
-            with file:
-                self.database.transact(partial(self.store, value=value, paths=paths, file=file))
+            waiting = self.waiting.get(value)
+            seconds = PATIENCE + (waiting.size / SLOWEST if waiting is not None else 0)
+            self.database.transact_within(seconds, partial(self._upload, value=value, paths=paths))
             failpoint("bucket.uploaded")
             with self.lock:
                 if self.pending.paths(value) == paths:
                     self.drop(value)
                     return
+
+    def _upload(self, connection: Connection, value: str, paths: Sequence[str]) -> None:
+        # It opens the file by itself: it may go on when nobody waits for it any more.
+        with suppress(NotFound), self.pending.open(value) as file:
+            self.store(connection, value, paths, file)
 
     def drop(self, value: str) -> None:
         """Remove an entry that waits; `lock` is held."""

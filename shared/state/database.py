@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, make_url
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
+from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from ..clock import utc_now
@@ -72,12 +73,15 @@ class StateDatabase:
     PostgreSQL ends a transaction so that others can go on, it runs again from its beginning. StateAway is raised while the server is away.
     An attempt that failed slowly has further work refused for some seconds, so that requests do not queue up for a silent server.
 
+    `is_single` says that each statement of the work stands for itself. It is one request to the server then, without BEGIN and COMMIT.
+
     Attributes:
         absence: Since when and why the server is away; None while it answers.
     """
 
     def __init__(self, engine: Engine, limits: DatabaseLimits = LIMITS) -> None:
         self._engine = engine
+        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._limits = limits
         self._threads = ThreadPoolExecutor(limits.writers, "state")
         self._migrating = threading.Lock()
@@ -99,11 +103,11 @@ class StateDatabase:
         except ImportError as err:
             raise ConfigError(f"The setting state needs PostgreSQL's driver: {err}", hint="pip install 'bunraku[postgresql]'") from err
 
-    def transact(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in a transaction, after the tables have been made or migrated, and return its result. Blocks."""
+    def transact(self, work: Callable[[Connection], T], *, is_single: bool = False) -> T:
+        """Run `work` in a transaction, after the tables have been made or migrated; return its result. Blocks, also for a silent server."""
         with self._noticing_absence():
             self._migrate_once()
-            return self._transact(work)
+            return self._transact(work, is_single=is_single)
 
     def look(self, work: Callable[[Connection], T]) -> T:
         """Do the same without making or migrating tables, for work that only reads. Blocks."""
@@ -118,27 +122,62 @@ class StateDatabase:
             with self._engine.begin() as connection:
                 yield connection
 
-    async def run(self, work: Callable[[Connection], T], *, seconds: float | None = None) -> T:
+    def transact_within(self, seconds: float, work: Callable[[Connection], T], *, is_single: bool = False) -> T:
         """
-        Do the same in a thread; it runs to its end even when the task that waits for it is cancelled.
+        Do the same as `run`, but block. A transaction that nobody waits for any more is rolled back, and a single statement is not.
+
+        So the same work may be done again after StateAway, unless the server was lost in the moment of the commit.
+        """
+        is_decided = threading.Lock()  # taken once: by the thread to commit, or here to give up
+
+        def work_if_awaited(connection: Connection) -> T:
+            result = work(connection)
+            if not is_decided.acquire(blocking=False):
+                raise StateAway("nobody waits for the answer any more")
+            return result
+
+        future = self._begin(work if is_single else work_if_awaited, is_single)
+        done, _ = wait([future], timeout=seconds)
+        if not done and not is_single and not is_decided.acquire(blocking=False):
+            done, _ = wait([future], timeout=seconds)  # it is being committed
+        if done:
+            return future.result()
+        future.cancel()
+        raise self._silence(seconds)
+
+    async def run(self, work: Callable[[Connection], T], *, seconds: float | None = None, is_single: bool = False) -> T:
+        """
+        Do the same as `transact` in a thread; it runs to its end even when the task that waits for it is cancelled.
 
         Args:
             seconds: The patience with a server that is silent, before StateAway is raised; by default that of the limits.
         """
-        patience = seconds or self._limits.connect_timeout + self._limits.write_timeout
-        absence = self.absence
-        if absence is not None and time.monotonic() < absence.next_attempt:
-            raise StateAway(absence.reason)  # not behind threads that may wait for the same server
-        future = asyncio.get_running_loop().run_in_executor(self._threads, self.transact, work)
+        patience = seconds or self.patience
+        future = asyncio.wrap_future(self._begin(work, is_single))
         try:
             done, _ = await asyncio.wait([future], timeout=patience)
             if done:
                 return future.result()
         finally:
             future.cancel()  # nobody waits for it any more
-        reason = f"no answer within {patience:g} seconds"
-        self._note_absence(reason, patience)
-        raise StateAway(reason)
+        raise self._silence(patience)
+
+    @property
+    def patience(self) -> float:
+        """The seconds in which the limits have any work come to its end."""
+        return self._limits.connect_timeout + self._limits.write_timeout
+
+    def _begin(self, work: Callable[[Connection], T], is_single: bool) -> Future[T]:
+        absence = self.absence
+        if absence is not None and time.monotonic() < absence.next_attempt:
+            raise StateAway(absence.reason)  # not behind threads that may wait for the same server
+        return self._threads.submit(self.transact, work, is_single=is_single)
+
+    def _silence(self, seconds: float) -> StateAway:
+        """Note that the server has not answered, and return the error for it."""
+        reason = f"no answer within {seconds:g} seconds"
+        self._note_absence(reason, seconds)
+        return StateAway(reason)
 
     async def close(self) -> None:
         """Close all connections, after the work that has begun."""
@@ -182,11 +221,12 @@ class StateDatabase:
             silence = min(took, self._limits.connect_timeout) if took >= _SLOW else 0
             self.absence = Absence(since, reason, time.monotonic() + silence if silence else 0)
 
-    def _transact(self, work: Callable[[Connection], T]) -> T:
+    def _transact(self, work: Callable[[Connection], T], *, is_single: bool = False) -> T:
         attempts = self._limits.attempts
+        engine = self._single if is_single else self._engine
         while True:
             try:
-                with self._engine.begin() as connection:
+                with engine.begin() as connection:
                     return work(connection)
             except DBAPIError as err:
                 attempts -= 1
@@ -209,11 +249,21 @@ def _engine(url: URL, limits: DatabaseLimits, keep_alive: bool) -> Engine:
     options = {**session_options(limits), "statement_timeout": int(limits.write_timeout * 1000)}
     if not keep_alive:
         return create_engine(url, poolclass=NullPool, connect_args=connect_arguments(limits, options))
-    return create_engine(
+    engine = create_engine(
         url,
         pool_size=limits.writers,
         max_overflow=0,
         pool_timeout=limits.connect_timeout,
-        pool_pre_ping=True,
         connect_args=connect_arguments(limits, options),
     )
+    event.listen(engine, "checkout", _replace_ended)
+    return engine
+
+
+def _replace_ended(connection: Any, *_: object) -> None:
+    """Have the pool replace a connection that the server has ended: only then has an idle one something to read. Asks no server."""
+    poll = select.poll()
+    if not connection.closed:
+        poll.register(connection.fileno(), select.POLLIN)
+    if connection.closed or poll.poll(0):
+        raise DisconnectionError("the server has ended the connection")

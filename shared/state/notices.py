@@ -10,6 +10,7 @@ import psycopg
 from sqlalchemy import Connection, make_url, text
 
 from ..database.postgresql import connect_arguments, session_options
+from ..errors import Unavailable
 from .database import LIMITS
 
 log = logging.getLogger("puppet.state")
@@ -31,7 +32,7 @@ class Notices:
     """
     Calls the listeners of a topic when it has changed, and every `poll` seconds in any case; a listener looks for itself what is new.
 
-    A listener that fails is one error in the log; it is called again at the next turn.
+    A listener that fails is one error in the log; it is called again at the next turn. The absence of the database is none.
     """
 
     def __init__(self, address: str, *, poll: float = POLL) -> None:
@@ -75,5 +76,7 @@ class Notices:
         for listener in [each for topic in sorted(topics) for each in self._listeners.get(topic, ())]:
             try:
                 await listener()
+            except Unavailable as err:
+                log.info("A change of the masters' state is followed later: %s", err.message)
             except Exception:
                 log.exception("A change of the masters' state could not be followed")

@@ -127,6 +127,19 @@ def test_list_can_be_bounded_by_dates(span: list[str], count: int, bucket: Puppe
     assert len(bucket("filebucket", "list", "-l", *span).out.splitlines()) == count
 
 
+@pytest.mark.slow
+def test_the_bucket_in_the_masters_database_is_listed_and_read_on_a_master(
+    puppet: Puppet, file: Callable[[str, str], Path], state_url: str
+) -> None:
+    (puppet.conf / "puppet.conf").write_text(f"[master]\nstate = {state_url}\n")
+    one, two = file("one", "one\n"), file("two", "two\n")
+    assert puppet("filebucket", "backup", "--database", str(two), str(one)).code == 0
+    lines = [line.split(" ", 3) for line in puppet("filebucket", "list", "--database").out.splitlines()]
+    assert [(value, path) for value, _, _, path in lines] == [(ONE, str(one)), (TWO, str(two))]
+    assert puppet("filebucket", "list", "--database", "--todate", "2020-01-01").out == ""
+    assert puppet("filebucket", "get", "--database", ONE).out == "one\n"
+
+
 def test_another_folder_is_a_bucket_too(bucket: Puppet) -> None:
     folder = bucket.root / "vardir/clientbucket"
     assert bucket("filebucket", "get", "-b", str(folder), ONE).out == "one\n"

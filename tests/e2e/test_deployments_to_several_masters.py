@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import itertools
 import json
+import re
 import shutil
 import signal
 import ssl
@@ -17,7 +18,7 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, make_url, select
 
 from master.deploy.deployment import DeploymentOptions
 from master.deploy.shared import SharedDeployments
@@ -169,11 +170,28 @@ async def test_a_run_goes_on_with_its_version_at_the_other_master(tmp_path: Path
         assert await run(agent, "agent0", is_static=True) == ({"s1"}, site.commits["s1"])  # type: ignore[arg-type]
 
 
+async def test_a_run_takes_two_requests_to_the_database_besides_its_report_and_its_catalog_one(
+    tmp_path: Path, empty_postgresql_url: str, statements: list[str]
+) -> None:
+    async with site_in(tmp_path, empty_postgresql_url) as site:
+        await site.start("one")
+        await site.deploy(0, "s0")
+        agent = await site.client(0, "agent0")
+        for _ in range(2):
+            statements.clear()
+            await plugins(agent)
+            assert await run(agent, "agent0", is_static=False) == ({"s0"}, site.commits["s0"])
+            # The second plugin sync begins another run.
+            assert re.findall(r"(?:INTO|JOIN) state_(runs|facts|nodes)", " ".join(statements)) == ["runs", "runs", "facts"]
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(("agents", "rounds"), [(20, 20)])
 async def test_no_run_sees_two_versions_whichever_master_answers(
     tmp_path: Path, empty_postgresql_url: str, postgresql: PostgresqlServer, agents: int, rounds: int
 ) -> None:
+    # What is committed survives the crash below, as it does by default.
+    postgresql.run_sql(f"ALTER DATABASE {make_url(empty_postgresql_url).database} SET synchronous_commit = on")
     async with site_in(tmp_path, empty_postgresql_url) as site:
         for name in ("one", "two"):
             await site.start(name)

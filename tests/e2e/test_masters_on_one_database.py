@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +14,10 @@ from sqlalchemy import func, select
 from shared.state.database import StateDatabase
 from shared.state.tables import facts, reports
 from tests.bench.fleet import facts_of, small_site
-from tests.support.ports import reserved_port
-from tests.support.processes import MasterProcess, clean_environment, end, master
+from tests.support.balancer import balancer
+from tests.support.processes import MasterProcess, master
 from tests.support.simulated_agents import Record, Server, SimulatedAgent
-from tests.support.waiting import until, wait_until
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.alone]
 
@@ -43,35 +41,6 @@ def two_masters(root: Path, state: str) -> Iterator[tuple[MasterProcess, MasterP
         for each in (first, second):
             each.start()
         yield first, second
-
-
-@contextmanager
-def balancer(folder: Path, *ports: int) -> Iterator[int]:
-    """HAProxy with the configuration of the demonstration; its port."""
-    program = shutil.which("haproxy", path="/usr/sbin:/usr/bin:/sbin:/bin")
-    if program is None:
-        pytest.skip("haproxy is not installed")
-    folder.mkdir()
-    with reserved_port() as port:
-        text = (ROOT / "demo/containers/masters/haproxy.cfg").read_text().replace("bind :8140", f"bind 127.0.0.1:{port}")
-        for number, own in enumerate(ports, 1):
-            text = text.replace(f"master{number}:8140", f"127.0.0.1:{own}")
-        (folder / "haproxy.cfg").write_text(text)
-        with (folder / "log").open("wb") as log:
-            command = [program, "-db", "-f", str(folder / "haproxy.cfg")]
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_environment(), cwd="/")
-        log_text = (folder / "log").read_text
-
-        def listens() -> bool:
-            assert process.poll() is None, log_text()
-            with socket.socket() as client:
-                return client.connect_ex(("127.0.0.1", port)) == 0
-
-        try:
-            wait_until(listens, describe=log_text)
-            yield port
-        finally:
-            end(process)
 
 
 async def test_agents_enrol_run_and_report_while_either_master_is_killed(tmp_path: Path, state_url: str) -> None:

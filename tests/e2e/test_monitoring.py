@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from master.observability.metrics import Metrics
+from master.service.state_queue import StateQueue
+from shared.state.database import StateDatabase
 from tests.support.ports import reserved_port
 from tests.support.processes import master
 
@@ -45,12 +48,14 @@ def expressions() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def metrics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """What a master tells that was just started."""
+    """What a master tells that was just started, and what one adds whose state is in PostgreSQL."""
     with reserved_port() as port, master(tmp_path_factory.mktemp("site"), key_type="ec", metrics_port=str(port)) as process:
         process.write({"manifests/site.pp": ""})
         process.start()
+        of_state = Metrics()
+        StateQueue(StateDatabase.open("postgresql:///none"), None, ()).describe(of_state)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
-            yield answer.read().decode()
+            yield answer.read().decode() + of_state.text()
 
 
 @pytest.mark.parametrize("title", expressions())

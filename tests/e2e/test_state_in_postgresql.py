@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, select
+from sqlalchemy import select
 
 from shared.state.database import StateDatabase
 from shared.state.tables import bucket_files, facts, reports
@@ -29,20 +28,6 @@ async def site(tmp_path: Path, state_url: str) -> AsyncIterator[WiredSite]:
         yield made
 
 
-@pytest.fixture
-def statements() -> Iterator[list[str]]:
-    """The statements that this process has put to databases, without those of health checks."""
-    seen: list[str] = []
-
-    def note(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
-        if not statement.startswith("SELECT 1") and "state_ca" not in statement:
-            seen.append(statement)
-
-    event.listen(Engine, "after_cursor_execute", note)
-    yield seen
-    event.remove(Engine, "after_cursor_execute", note)
-
-
 async def send_report(client: RawClient, number: int) -> int:
     text = {"host": NAME, "time": f"2026-11-20T21:48:{number:02d}Z", "status": "unchanged", "configuration_version": number}
     answer = await client.ask("PUT", f"{V3}/report/{NAME}{ENV}", json.dumps(text).encode(), Content_Type="application/json")
@@ -55,7 +40,7 @@ async def run_of_agent(site: WiredSite, client: RawClient, number: int, **change
     assert await send_report(client, number) == 200
 
 
-async def test_a_run_takes_four_requests_at_most_and_its_catalog_from_memory_one(site: WiredSite, statements: list[str]) -> None:
+async def test_a_run_takes_one_request_for_facts_node_and_report_each(site: WiredSite, statements: list[str]) -> None:
     client = await site.client(NAME)
     await run_of_agent(site, client, 1)  # the tables are made
     for number, changed in enumerate(({}, {"colour": "red"}), 2):

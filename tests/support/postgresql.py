@@ -10,11 +10,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
+from tests.bench.costs import family
 from tests.support.processes import clean_environment
 
 START = 30.0  # seconds until the server answers
@@ -139,6 +142,18 @@ class PostgresqlServer:
             self._process.wait(ENDED)
             self._process = None
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Have all processes of the server stand still, so that it accepts connections and answers nothing."""
+        processes = family(self.pid)
+        try:
+            for pid in processes:
+                os.kill(pid, signal.SIGSTOP)
+            yield
+        finally:
+            for pid in processes:
+                os.kill(pid, signal.SIGCONT)
+
     def remove(self) -> None:
         """End the server and delete all it has written."""
         self.stop()
@@ -182,3 +197,19 @@ def state_url(postgresql: PostgresqlServer, state_database_url: str) -> Iterator
 
     if postgresql.has_table("state", SCHEMA.version_table):
         postgresql.run_sql("; ".join(f"DELETE FROM {table.name}" for table in reversed(metadata.sorted_tables)), "state")
+
+
+@pytest.fixture
+def statements() -> Iterator[list[str]]:
+    """The statements that this process has put to databases, without those of health checks."""
+    seen: list[str] = []
+
+    def note(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        if not statement.startswith("SELECT 1") and "state_ca" not in statement:
+            seen.append(statement)
+
+    from sqlalchemy import Engine, event
+
+    event.listen(Engine, "after_cursor_execute", note)
+    yield seen
+    event.remove(Engine, "after_cursor_execute", note)

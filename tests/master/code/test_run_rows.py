@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, event, make_url
 
 from environments.runs import RunVersions, current_versions
 from master.code import rows
 from master.code.knowledge import LONGEST_RUN, CodeKnowledge
-from master.code.runs import RunRows
+from master.code.runs import RECORDED, RunRows
 from shared.database.postgresql import DatabaseLimits
 from shared.errors import NotFound, Unavailable
 from shared.state.database import StateAway, StateDatabase
@@ -139,17 +141,47 @@ def test_requests_of_a_run_get_its_version_at_whichever_master(site: Site, is_kn
     assert given == dict(RUNS)
 
 
-def test_a_request_takes_one_statement_and_a_file_of_the_current_version_none(site: Site) -> None:
+def test_a_run_takes_one_statement_at_one_master_and_a_file_of_the_current_version_none(site: Site) -> None:
     site.switch("1")
     one, two = site.masters
-    for what in ("probe", "pluginfacts", "plugins", "catalog"):
-        one.ask(what)
-    assert one.statements == 4
+    for number in (1, 2):
+        for what in ("probe", "pluginfacts", "plugins", "locales", "catalog"):
+            assert (one.ask(what), one.statements) == ("1", number)
     for _ in range(5):
         assert (one.ask("file"), two.ask("file")) == ("1", "1")
-    assert (one.statements, two.statements) == (4, 1)
+    assert (one.statements, two.statements) == (2, 1)
     site.switch("2")
-    assert (one.ask("file"), one.ask("file"), one.statements) == ("1", "1", 6)  # a run from before the switch is asked for each time
+    assert (one.ask("file"), one.ask("file"), one.statements) == ("1", "1", 4)  # a run from before the switch is asked for each time
+
+
+def test_a_run_is_recorded_again_when_its_first_listing_was_long_ago(site: Site) -> None:
+    site.switch("1")
+    one = site.masters[0]
+    one.ask("plugins")
+    one.now += RECORDED + 1
+    one.look()
+    assert (one.ask("catalog"), one.statements) == ("1", 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_runs_at_any_masters_and_switches_at_any_time_have_one_version_which_is_current_at_their_beginning(site: Site, seed: int) -> None:
+    chance = random.Random(seed)
+    version = "1"
+    site.switch(version)
+    steps = ("pluginfacts", "plugins", "locales", "catalog", "file", "file")
+    under_way: dict[str, list[str]] = {}
+    for _ in range(150):
+        if not chance.randrange(6):
+            version = chance.choice("123".replace(version, ""))
+            site.switch(version, is_known=chance.random() < 0.5)
+        client = chance.choice("abc")
+        answers = under_way.setdefault(client, [])
+        answer = chance.choice(site.masters).ask(steps[len(answers)], client)
+        assert answer == (answers[0] if answers else version)
+        answers.append(answer)
+        if len(answers) == len(steps) or not chance.randrange(8):  # or the agent is killed
+            del under_way[client]
 
 
 def test_a_master_relies_on_its_memory_only_as_long_as_nobody_can_have_switched(site: Site) -> None:
@@ -201,7 +233,25 @@ def test_a_version_that_this_master_does_not_have_is_asked_for_elsewhere(site: S
     (one.folder / ".versions" / "production" / "1").rmdir()
     with pytest.raises(Unavailable, match="does not have the version 1"):
         one.ask("catalog")
+    site.switch("2")
     assert two.ask("catalog") == "1"
+
+
+def test_a_request_that_the_database_was_too_slow_for_is_not_counted_when_it_comes_again(
+    site: Site, state_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.switch("1")
+    one, two = site.masters
+    one.ask("plugins")
+    monkeypatch.setattr("master.code.runs.PATIENCE", 0.05)
+    with psycopg.connect(make_url(state_url).render_as_string(hide_password=False)) as other:
+        other.execute("SELECT * FROM state_runs FOR UPDATE")
+        with pytest.raises(StateAway):
+            two.ask("catalog")
+    two.database._threads.shutdown()  # its thread has ended, too
+    monkeypatch.undo()
+    site.switch("2")
+    assert one.ask("catalog") == "1"
 
 
 def test_environments_that_are_not_shared_are_what_their_links_say(site: Site) -> None:
@@ -216,7 +266,7 @@ def test_runs_go_on_while_the_database_is_away_unless_they_may_be_of_two_version
     site.switch("2")
     deployment = site.begin("3")
     two.look()
-    one.ask("plugins")
+    one.ask("catalog")
     postgresql.stop()
     try:
         for master in site.masters:

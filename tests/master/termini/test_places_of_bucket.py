@@ -75,6 +75,22 @@ async def test_a_content_is_found_as_it_came(bucket: Binding[FileBucketFile], co
     assert not await bucket.head(key_of(content, "etc/other"))
 
 
+@pytest.mark.parametrize("settings", ["postgresql"], indirect=True)
+async def test_a_silent_database_holds_up_no_request(
+    bucket: Binding[FileBucketFile], postgresql: PostgresqlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put(bucket, b"old")
+    monkeypatch.setattr("master.termini.database_bucket.PATIENCE", 0.02)
+    with postgresql.frozen():
+        await put(bucket, b"new")
+        assert await get(bucket, key_of(b"new")) == b"new"
+        assert not await bucket.head(key_of(b"old"))
+        with pytest.raises(StateAway, match="is away"):
+            await get(bucket, key_of(b"old"))
+    monkeypatch.undo()
+    assert await get(bucket, key_of(b"old")) == b"old"
+
+
 async def test_a_content_is_stored_once_under_all_its_paths(bucket: Binding[FileBucketFile]) -> None:
     for path in ("b", "a", "b", "x" * 4000, "\udcff"):
         await put(bucket, b"content", path)
@@ -148,7 +164,7 @@ def opened_at(root: Path, database: StateDatabase, **limits: Any) -> DatabaseBuc
 class Away(StateDatabase):
     """A database that is away."""
 
-    def transact(self, work: Any) -> Any:
+    def transact(self, work: Any, *, is_single: bool = False) -> Any:
         self._note_absence("it is stopped", 0)
         raise StateAway("it is stopped")
 

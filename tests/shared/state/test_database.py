@@ -49,6 +49,15 @@ async def test_what_raises_has_changed_nothing(database: StateDatabase) -> None:
     assert await database.run(lambda connection: connection.scalar(text("SELECT to_regclass('half')"))) is None
 
 
+async def test_a_statement_that_stands_for_itself_is_one_request(database: StateDatabase, postgresql: PostgresqlServer) -> None:
+    await database.run(one)
+    await database.run(lambda connection: connection.execute(text("SET log_statement = 'all'")), is_single=True)
+    before = postgresql.log
+    for _ in range(3):
+        assert await database.run(one, is_single=True) == 1
+    assert [line.partition("LOG:  ")[2] for line in postgresql.log.removeprefix(before).splitlines()] == ["statement: SELECT 1"] * 3
+
+
 async def test_a_server_that_is_away_is_said_and_comes_back_by_itself(postgresql: PostgresqlServer, empty_postgresql_url: str) -> None:
     database = StateDatabase.open(empty_postgresql_url, IMPATIENT)
     assert await database.run(one) == 1
@@ -110,6 +119,25 @@ async def test_a_notice_reaches_other_masters_when_it_is_committed(database: Sta
     finally:
         task.cancel()
         await asyncio.wait([task])
+
+
+async def test_a_listener_for_which_the_database_is_away_is_called_again(
+    empty_postgresql_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls = asyncio.Semaphore(0)
+    notices = Notices(empty_postgresql_url, poll=0.01)
+
+    async def listen() -> None:
+        calls.release()
+        raise StateAway("stopped")
+
+    notices.on("crl", listen)
+    task = asyncio.create_task(notices.keep_listening())
+    for _ in range(3):
+        await asyncio.wait_for(calls.acquire(), 10)
+    task.cancel()
+    await asyncio.wait([task])
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_each_kind_of_database_has_a_lock_of_its_own() -> None:
