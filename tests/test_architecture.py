@@ -41,7 +41,7 @@ LAYERS = {
     "shared": (
         "client clock docstrings errors pattern_timeout regexp_syntax suggestions webtrust",
         "failpoints names pluginfiles programs regexps",
-        "data database filesystem git",
+        "data database filesystem git orders",
         "settings state wire",
         "indirector process queue ruby",
         "models testing",
@@ -78,7 +78,7 @@ LAYERS = {
         "authorization observability reports trust",
         "code dependencies puppetdb",
         "pools",
-        "rollouts service termini",
+        "orders rollouts service termini",
         "catalogs",
         "endpoints",
         "bindings moving",
