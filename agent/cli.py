@@ -399,7 +399,7 @@ def _wait_in_child(settings: AgentSettings, last: str, results: int) -> NoReturn
         signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
         set_process_title("puppet agent: waiting for orders")
         try:
-            result = asyncio.run(wait_for_order(settings, last))
+            result = wait_for_order(settings, last)
         except Exception:
             log.exception("Waiting for orders ended with an error that was not foreseen")
             result = WaitResult(pause=CANNOT_WAIT)

@@ -1,7 +1,8 @@
 """
 Waiting for an order to run (`puppet run`): one idle request to the master, in a small process beside the daemon.
 
-It ends with an order, or when the master takes no agents that wait; lost connections are opened again here.
+It ends with an order, or when the master takes no agents that wait; lost connections are opened again here. It blocks and uses the
+standard library's client: that of runs takes 13 MB more, which every machine would spend all the time.
 """
 
 from __future__ import annotations
@@ -9,18 +10,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+import time
+from collections.abc import Callable
+from contextlib import closing
+from http.client import HTTPException, HTTPSConnection
+from typing import Final
 from urllib.parse import urlencode
 
 from shared.data import plainjson
 from shared.errors import BadData, PeerError, PuppetError
-from shared.orders import LONGEST_WAIT, ORDERS, RunOrder
+from shared.orders import LONGEST_WAIT, MAX_BODY, ORDERS, RunOrder
 from shared.settings import AgentSettings
 
-from ..servers.http import HttpClient, read_answer
-from ..servers.selection import ServerSelection
-from ..servers.sites import Site
+from ..servers.bodies import retry_after
+from ..servers.sites import Proxy, Site, headers_of
 from ..servers.tls import Verifier
 from .daemon import WaitResult
 
@@ -33,43 +36,82 @@ UNKNOWN: Final = 3600.0
 """Seconds after which a master is asked again that takes no agents that wait."""
 
 
-async def wait_for_order(
-    settings: AgentSettings,
-    last: str,
-    *,
-    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
-    chance: Callable[[], float] = random.random,
+def wait_for_order(
+    settings: AgentSettings, last: str, *, sleep: Callable[[float], None] = time.sleep, chance: Callable[[], float] = random.random
 ) -> WaitResult:
-    """Wait for an order; `last` is the id of the last one that was carried out, '' for none."""
+    """Wait for an order; `last` is the id of the last one that was carried out, '' for none. Blocks."""
+    seconds = max(1, int(min(LONGEST_WAIT, settings.http_read_timeout * 0.8)))
+    target = f"{ORDERS}?{urlencode({'seconds': seconds, **({'last': last} if last else {})})}"
     pause = SPREAD
     while True:
         try:
-            async with HttpClient.of(settings, Verifier.of(settings)) as client:
-                site = await ServerSelection.of(client, settings).site("puppet")
-                while True:
-                    result = await _ask(client, site, last, min(LONGEST_WAIT, settings.http_read_timeout * 0.8), chance)
-                    if result is not None:
-                        return result
+            with closing(open_connection(settings, _site(settings))) as connection:
+                while (result := _ask(connection, settings, target, chance)) is None:
                     pause = SPREAD
-        except (PuppetError, OSError) as err:
+                if result.order is not None or result.pause >= UNKNOWN / 2:
+                    return result
+                delay = result.pause
+        except (PuppetError, HTTPException, OSError) as err:
             log.debug("Could not wait for an order of the master: %s", err)
-        await sleep(chance() * pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+            delay, pause = chance() * pause, min(2 * pause, LONGEST_PAUSE)
+        sleep(delay)
 
 
-async def _ask(client: HttpClient, site: Site, last: str, seconds: float, chance: Callable[[], float]) -> WaitResult | None:
-    """Return the result of one request; None when there was no order in its time. Raise PeerError when the master is not there."""
-    query = urlencode({"seconds": max(1, int(seconds)), **({"last": last} if last else {})})
-    answer = await read_answer(await client.request(site, "GET", f"{ORDERS}?{query}", {"Accept": "application/json"}))
+def open_connection(settings: AgentSettings, site: Site) -> HTTPSConnection:
+    """Return a connection to a master whose certificate has been checked in every respect; raise PeerNotTrusted, BadData, OSError."""
+    verifier, proxy = Verifier.of(settings), Proxy.of(settings)
+    context = verifier.context()
+    if settings.ciphers:
+        context.set_ciphers(settings.ciphers)
+    host, port = (proxy.host, proxy.port) if proxy.serves(site.host) else (site.host, site.port)
+    source = (settings.sourceaddress, 0) if settings.sourceaddress else None
+    connection = HTTPSConnection(host, port, context=context, timeout=settings.http_connect_timeout, source_address=source)
+    if proxy.serves(site.host):
+        connection.set_tunnel(site.host, site.port, proxy.options(site.host).get("proxy_headers"))
+    connection.auto_open = 0  # another connection would not be checked
+    try:
+        connection.connect()
+        certificate = connection.sock.getpeercert(binary_form=True)
+        verifier.check(certificate or b"", site.host, verifier.trust())
+        connection.sock.settimeout(settings.http_read_timeout)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _site(settings: AgentSettings) -> Site:
+    """Return the master to wait at; raise PeerError when none of server_list answers."""
+    if not settings.server_list and not settings.use_srv_records:
+        return Site(settings.server, settings.masterport)
+    from ..servers.http import HttpClient
+    from ..servers.selection import ServerSelection
+
+    async def select() -> Site:
+        async with HttpClient.of(settings, Verifier.of(settings)) as client:
+            return await ServerSelection.of(client, settings).site("puppet")
+
+    return asyncio.run(select())
+
+
+def _ask(connection: HTTPSConnection, settings: AgentSettings, target: str, chance: Callable[[], float]) -> WaitResult | None:
+    """Return the result of one request; None when there was no order in its time. Raise PeerError when the master cannot answer."""
+    connection.request("GET", target, headers={**headers_of(settings), "Accept": "application/json", "Accept-Encoding": "identity"})
+    answer = connection.getresponse()
+    body = answer.read(MAX_BODY)
+    if answer.length:
+        raise PeerError("The master's answer breaks off, or is too long")
     if answer.status == 204:
         return None
     if answer.status == 200:
         try:
-            return WaitResult(RunOrder.of(plainjson.loads(answer.body)))
+            return WaitResult(RunOrder.of(plainjson.loads(body)))
         except BadData as err:
-            log.warning("%s sent an order that is none: %s", site, err)
+            log.warning("The master sent an order that is none: %s", err)
+    elif answer.status in (429, 503) and (wait := retry_after(answer.headers.get("Retry-After", ""), time.time())) is not None:
+        return WaitResult(pause=min(wait, settings.http_longest_wait) + chance())
     elif answer.status >= 500:
-        raise PeerError(f"{site} answered {answer.status}")
+        raise PeerError(f"The master answered {answer.status}")
     else:
-        log.debug("%s takes no agents that wait for orders: it answered %d", site, answer.status)
+        log.debug("The master takes no agents that wait for orders: it answered %d", answer.status)
     return WaitResult(pause=UNKNOWN * (0.5 + chance()))

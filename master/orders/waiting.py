@@ -24,6 +24,7 @@ RETURN: Final = 180.0
 START: Final = 90.0
 """Seconds after the start of a master in which all agents are expected: they come back spread over a minute."""
 MAX_OBSERVERS: Final = 100
+FULL_RETRY: Final = 1800  # seconds after which an agent that finds no place asks again
 STOP_RETRY: Final = 60  # seconds over which agents come back to a master that stops
 
 
@@ -90,7 +91,7 @@ class WaitingAgents:
         if previous := self._waiting.pop(node, None):
             previous.answer.set_exception(Conflict(f"{node} waits over another connection"))
         elif len(self._waiting) >= self.most():
-            raise Unavailable("Too many agents wait for orders", retry_after=STOP_RETRY)
+            raise Unavailable("Too many agents wait for orders", retry_after=FULL_RETRY)
         loop = asyncio.get_running_loop()
         waiter = self._waiting[node] = _Waiter(loop.create_future(), has_left)
         self._left.pop(node, None)
