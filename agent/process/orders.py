@@ -45,7 +45,7 @@ def wait_for_order(
     pause = SPREAD
     while True:
         try:
-            with closing(open_connection(settings, _site(settings))) as connection:
+            with closing(MasterConnection(settings, _site(settings))) as connection:
                 while (result := _ask(connection, settings, target, chance)) is None:
                     pause = SPREAD
                 if result.order is not None or result.pause >= UNKNOWN / 2:
@@ -57,27 +57,30 @@ def wait_for_order(
         sleep(delay)
 
 
-def open_connection(settings: AgentSettings, site: Site) -> HTTPSConnection:
-    """Return a connection to a master whose certificate has been checked in every respect; raise PeerNotTrusted, BadData, OSError."""
-    verifier, proxy = Verifier.of(settings), Proxy.of(settings)
-    context = verifier.context()
-    if settings.ciphers:
-        context.set_ciphers(settings.ciphers)
-    host, port = (proxy.host, proxy.port) if proxy.serves(site.host) else (site.host, site.port)
-    source = (settings.sourceaddress, 0) if settings.sourceaddress else None
-    connection = HTTPSConnection(host, port, context=context, timeout=settings.http_connect_timeout, source_address=source)
-    if proxy.serves(site.host):
-        connection.set_tunnel(site.host, site.port, proxy.options(site.host).get("proxy_headers"))
-    connection.auto_open = 0  # another connection would not be checked
-    try:
-        connection.connect()
-        certificate = connection.sock.getpeercert(binary_form=True)
-        verifier.check(certificate or b"", site.host, verifier.trust())
-        connection.sock.settimeout(settings.http_read_timeout)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+class MasterConnection(HTTPSConnection):
+    """A connection to a master, whose certificate is checked in every respect before a request is sent, also when it is opened again."""
+
+    def __init__(self, settings: AgentSettings, site: Site) -> None:
+        self._site, self._verifier, self._read_timeout = site, Verifier.of(settings), settings.http_read_timeout
+        context, proxy = self._verifier.context(), Proxy.of(settings)
+        if settings.ciphers:
+            context.set_ciphers(settings.ciphers)
+        host, port = (proxy.host, proxy.port) if proxy.serves(site.host) else (site.host, site.port)
+        source = (settings.sourceaddress, 0) if settings.sourceaddress else None
+        super().__init__(host, port, context=context, timeout=settings.http_connect_timeout, source_address=source)
+        if proxy.serves(site.host):
+            self.set_tunnel(site.host, site.port, proxy.options(site.host).get("proxy_headers"))
+
+    def connect(self) -> None:
+        """Open the connection; raise PeerNotTrusted, BadData, OSError."""
+        super().connect()
+        try:
+            certificate = self.sock.getpeercert(binary_form=True)
+            self._verifier.check(certificate or b"", self._site.host, self._verifier.trust())
+            self.sock.settimeout(self._read_timeout)
+        except BaseException:
+            self.close()
+            raise
 
 
 def _site(settings: AgentSettings) -> Site:
@@ -94,7 +97,7 @@ def _site(settings: AgentSettings) -> Site:
     return asyncio.run(select())
 
 
-def _ask(connection: HTTPSConnection, settings: AgentSettings, target: str, chance: Callable[[], float]) -> WaitResult | None:
+def _ask(connection: MasterConnection, settings: AgentSettings, target: str, chance: Callable[[], float]) -> WaitResult | None:
     """Return the result of one request; None when there was no order in its time. Raise PeerError when the master cannot answer."""
     connection.request("GET", target, headers={**headers_of(settings), "Accept": "application/json", "Accept-Encoding": "identity"})
     answer = connection.getresponse()

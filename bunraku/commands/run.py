@@ -101,11 +101,12 @@ def main(options: OrderOptions, flags: dict[str, Any]) -> int:
     try:
         asyncio.run(results.take(settings, question))
     except KeyboardInterrupt:
-        results.finish()
         running = len(results.running)
         hint = "Runs that have begun go on; their reports reach the master."
         raise PuppetError(f"Interrupted: {running} under way, {results.remaining - running} not ordered", hint=hint) from None
-    results.finish()
+    finally:
+        if results.order:
+            results.finish()
     return results.code
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent.process.daemon import WaitResult
-from agent.process.orders import LONGEST_PAUSE, SPREAD, UNKNOWN, open_connection, wait_for_order
+from agent.process.orders import LONGEST_PAUSE, SPREAD, UNKNOWN, MasterConnection, wait_for_order
 from agent.servers.sites import Site
 from shared.errors import PeerNotTrusted
 from shared.orders import RunOrder
@@ -71,5 +71,5 @@ async def test_nothing_is_sent_to_a_master_whose_certificate_is_revoked(tmp_path
     async with site.master.running():
         site.settings().hostcrl.write_bytes(site.ca.crl_pem())
         with pytest.raises(PeerNotTrusted, match="revoked"):
-            await asyncio.to_thread(open_connection, site.settings(), Site("localhost", site.master.port))
+            await asyncio.to_thread(MasterConnection(site.settings(), Site("localhost", site.master.port)).request, "GET", "/")
     assert site.master.asked == []

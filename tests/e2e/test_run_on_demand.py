@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -18,6 +19,7 @@ import pytest
 from agent.run.lock import DisabledLock
 from bunraku.puppet import main
 from master.wiring import Master, running
+from tests.support.documentation import block
 from tests.support.pair import NAME, Pair
 from tests.support.waiting import until
 
@@ -60,16 +62,17 @@ class OnDemand:
         return await asyncio.to_thread(run)
 
 
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[OnDemand]:
+@asynccontextmanager
+async def on_demand(tmp_path: Path, **settings: str) -> AsyncIterator[OnDemand]:
+    """A master with these settings and an agent that waits there after its first run."""
     pair = Pair(tmp_path, MANIFEST.replace("ROOT", str(tmp_path / "stage")))
     pair.stage.mkdir()
     pair.write("code/environments/other/manifests/site.pp", pair.manifest)
-    async with running(pair.master_settings()) as master:
+    async with running(pair.master_settings(**settings)) as master:
         pair.port = master.port
         async with _daemon(pair) as daemon:
             site = OnDemand(pair, master, daemon)
-            await until(lambda: site.waiting == [NAME])  # after its first run
+            await until(lambda: site.waiting == [NAME])
             assert len(pair.reports()) == 1
             yield site
 
@@ -92,33 +95,44 @@ async def _daemon(pair: Pair) -> AsyncIterator[asyncio.subprocess.Process]:
                 await daemon.wait()
 
 
-async def test_an_agent_that_waits_runs_at_once_as_ordered(site: OnDemand) -> None:
-    pair = site.pair
-    (pair.stage / "motd").write_text("by hand")
-    (pair.stage / "tagged").write_text("by hand")
-    code, out, err = await site.run(NAME, "--noop")
-    assert code == 0, err
-    assert f"{NAME:<20}  would change" in out and "1 node: 1 would change" in out
-    assert (pair.stage / "motd").read_text() == "by hand"
-    await until(lambda: site.waiting == [NAME])
-    code, out, _ = await site.run(NAME, "--tags=some", "--environment=other", "--json")
-    (result,) = json.loads(out)["nodes"].values()
-    assert (code, result["state"], result["environment"], result["resources"]["changed"]) == (2, "changed", "other", 1)
-    assert [(pair.stage / name).read_text() for name in ("motd", "tagged")] == ["by hand", "tagged"]
-    audited = [json.loads(line) for line in (pair.root / "master" / "log" / "audit.json").read_text().splitlines()]
-    orders = [(each["by"], each["from"], each["name"], each.get("noop")) for each in audited if each["action"] == "order-run"]
-    assert orders == [("localhost", "127.0.0.1", NAME, True), ("localhost", "127.0.0.1", NAME, None)]
+async def test_an_agent_that_waits_runs_at_once_as_ordered(tmp_path: Path) -> None:
+    async with on_demand(tmp_path) as site:
+        pair = site.pair
+        for name in ("motd", "tagged"):
+            (pair.stage / name).write_text("by hand")
+        code, out, err = await site.run(NAME, "--noop")
+        assert code == 0, err
+        assert f"{NAME:<20}  would change" in out and "1 node: 1 would change" in out
+        assert (pair.stage / "motd").read_text() == "by hand"
+        await until(lambda: site.waiting == [NAME])
+        code, out, _ = await site.run(NAME, "--tags=some", "--environment=other", "--json")
+        (result,) = json.loads(out)["nodes"].values()
+        assert (code, result["state"], result["environment"], result["resources"]["changed"]) == (2, "changed", "other", 1)
+        assert [(pair.stage / name).read_text() for name in ("motd", "tagged")] == ["by hand", "tagged"]
+        audited = [json.loads(line) for line in (pair.root / "master" / "log" / "audit.json").read_text().splitlines()]
+        orders = [(each["by"], each["from"], each["name"], each.get("noop")) for each in audited if each["action"] == "order-run"]
+        assert orders == [("localhost", "127.0.0.1", NAME, True), ("localhost", "127.0.0.1", NAME, None)]
+
+        pair.write("code/environments/production/manifests/site.pp", "fail('no such luck')")
+        await until(lambda: site.waiting == [NAME])
+        code, out, err = await site.run("--all")
+        assert code == 4, err
+        line, failure, numbers = out.strip().split("\n\n")
+        assert line.startswith(f"{NAME:<20}  failed ") and failure.startswith(line) and "no such luck" in failure
+        assert numbers == "1 node: 1 failed"
+        await until(lambda: site.waiting == [NAME])
+        DisabledLock(pair.root / "agent" / "var" / "state" / "agent_disabled.lock").disable("lunch")
+        code, out, _ = await site.run(NAME)
+        assert code == 4
+        assert f"{NAME:<20}  no report     its run has ended without a report" in out
 
 
-async def test_a_failure_is_shown_completely_and_a_run_that_does_not_take_place_is_named(site: OnDemand) -> None:
-    site.pair.write("code/environments/production/manifests/site.pp", "fail('no such luck')")
-    code, out, err = await site.run("--all")
-    assert code == 4, err
-    line, failure, numbers = out.strip().split("\n\n")
-    assert line.startswith(f"{NAME:<20}  failed ") and failure.startswith(line) and "no such luck" in failure
-    assert numbers == "1 node: 1 failed"
-    await until(lambda: site.waiting == [NAME])
-    DisabledLock(site.pair.root / "agent" / "var" / "state" / "agent_disabled.lock").disable("lunch")
-    code, out, _ = await site.run(NAME)
-    assert code == 4
-    assert f"{NAME:<20}  no report     its run has ended without a report" in out
+@pytest.mark.full
+async def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path) -> None:
+    async with on_demand(tmp_path, store="sqlite") as site:
+        for line in block("docs/run.md", "sh", "run-nodes").body.splitlines():
+            await until(lambda: site.waiting == [NAME])
+            words = shlex.split(line.replace("web1.example.com", NAME).replace("^web", "^agent"))
+            assert words[:2] == ["puppet", "run"]
+            code, out, err = await site.run(*words[2:])
+            assert (code, out.splitlines()[-1]) == (0, "1 node: 1 unchanged"), out + err
