@@ -85,7 +85,7 @@ class Agents:
         return self.first - began, time.monotonic() - began
 
 
-async def measure(process: MasterProcess, folder: Path, number: int, metrics_port: int) -> dict[str, object]:
+async def measure(process: MasterProcess, folder: Path, number: int, metrics_port: int) -> dict[str, float]:
     """Print and return the numbers of so many agents."""
     names = [f"node{i:05}.test" for i in range(number)]
     with_certificates(names, folder, process.ca)
@@ -116,10 +116,11 @@ async def measure(process: MasterProcess, folder: Path, number: int, metrics_por
     print(f"  {connection:.0f} KB for a connection, {wait:.1f} KB more for one that waits; {share:.1f} % of a processor while they wait")
     print(f"  the first has its order after {statistics.median(latencies) * 1000:.0f} ms, {agents.most} runs of {CONCURRENCY} at most")
     print(f"  {took:.1f} s for all runs of {RUN} s each; event loop held up for {blocks}")
-    return {"agents": number, "connection_kb": connection, "waiting_kb": wait, "first_seconds": statistics.median(latencies)}
+    first = statistics.median(latencies)
+    return {"agents": number, "connection_kb": connection, "waiting_kb": wait, "first_seconds": first, "most": agents.most}
 
 
-def run(number: int) -> dict[str, object]:
+def run(number: int) -> dict[str, float]:
     """Measure so many agents at a new master."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
