@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import logging
 import os
@@ -11,7 +12,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -30,7 +31,10 @@ from .process import process_environment
 from .run.lock import DisabledLock
 
 if TYPE_CHECKING:
+    from shared.orders import RunOrder
+
     from .process.agent import Agent, RunOptions
+    from .process.daemon import WaitResult
     from .run.deferred import ResolverFactory
     from .run.steps import FinishedStep
 
@@ -45,6 +49,8 @@ TEST = {
     "usecacheonfailure": False,
     "detailed_exitcodes": True,
 }
+
+_MAX_RESULT = 64 * 1024  # bytes, of waiting for an order
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,11 +315,11 @@ def _serve(settings: AgentSettings, flags: dict[str, Any], run_options: RunOptio
     watch = _ConfigFile(flags, settings)
     Notifier().ready("waiting for the next run")
 
-    def start_run(current: AgentSettings) -> int:
+    def start_run(current: AgentSettings, order: RunOrder | None) -> int:
         child = os.fork()
         if child:
             return child
-        _run_in_child(current, run_options)
+        _run_in_child(*(ordered(current, run_options, order) if order else (current, run_options)))
 
     def restart() -> None:
         pidfile.remove()
@@ -327,8 +333,11 @@ def _serve(settings: AgentSettings, flags: dict[str, Any], run_options: RunOptio
         isolated = "-I" if sys.flags.isolated else "-P"
         os.execv(sys.executable, [sys.executable, isolated, "-m", *program, *argv, *paths, *foreground, *logged])  # noqa: S606
 
+    waiting = _WaitingChild()
     actions = DaemonActions(
         start_run=start_run,
+        start_waiting=waiting.start,
+        wait_result=waiting.result,
         reload=watch.reload_if_changed,
         reopen_logs=lambda: set_up_logs(settings, foreground=not settings.daemonize),
         restart=restart,
@@ -339,6 +348,64 @@ def _serve(settings: AgentSettings, flags: dict[str, Any], run_options: RunOptio
         return Daemon(settings, actions, splay=splay_seconds(settings)).run()
     finally:
         pidfile.remove()
+
+
+def ordered(settings: AgentSettings, options: RunOptions, order: RunOrder) -> tuple[AgentSettings, RunOptions]:
+    """Return settings and options of a run that the master has ordered: it can ask for less than they say, and never ends a noop mode."""
+    changes: dict[str, object] = {"job_id": order.id}
+    if order.noop:
+        changes["noop"] = True
+    if order.tags:
+        changes["tags"] = order.tags
+    if order.environment:
+        changes["environment"] = order.environment
+        options = replace(options, environment_given=True, environment_configured=True)
+    return settings.model_copy(update=changes), options
+
+
+class _WaitingChild:
+    """The process that waits for an order. It writes its result to a pipe, whose other end the daemon reads when it has ended."""
+
+    def __init__(self) -> None:
+        self._results = -1
+
+    def start(self, settings: AgentSettings, last: str) -> int | None:
+        """Start it; return its pid, or None when this host has no certificate to wait with."""
+        if not settings.localcacert.exists() or not settings.hostcert.exists():
+            return None
+        self._results, results = os.pipe()
+        child = os.fork()
+        if not child:
+            _wait_in_child(settings, last, results)
+        os.close(results)
+        return child
+
+    def result(self) -> WaitResult:
+        """Return how waiting has ended; a child that was told to end leaves no result."""
+        from .process.daemon import WaitResult
+
+        with os.fdopen(self._results, "rb") as file:
+            text = file.read(_MAX_RESULT)
+        return WaitResult.decoded(text) if text else WaitResult()
+
+
+def _wait_in_child(settings: AgentSettings, last: str, results: int) -> NoReturn:
+    """Wait for an order in a forked process, write the result, and end that process."""
+    from .process.daemon import CANNOT_WAIT, WATCHED, WaitResult
+    from .process.orders import wait_for_order
+
+    try:
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: an order would be lost without the daemon
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
+        set_process_title("puppet agent: waiting for orders")
+        try:
+            result = wait_for_order(settings, last)
+        except Exception:
+            log.exception("Waiting for orders ended with an error that was not foreseen")
+            result = WaitResult(pause=CANNOT_WAIT)
+        os.write(results, result.encoded())
+    finally:
+        os._exit(0)
 
 
 def _run_in_child(settings: AgentSettings, run_options: RunOptions) -> NoReturn:

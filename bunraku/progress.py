@@ -36,7 +36,12 @@ class ProgressLine:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Make room on the terminal for other output."""
         if self._is_shown:
+            self._is_shown = False
             self.stream.write("\r\x1b[K")
             self.stream.flush()
 

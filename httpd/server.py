@@ -53,9 +53,14 @@ class HttpServer:
         return self.listener.open_count if self.listener is not None else 0
 
     @property
-    def is_idle(self) -> bool:
-        """True if no request is active."""
-        return self.listener is None or not self.listener.server.working
+    def max_connections(self) -> int:
+        """The most connections that descriptors and limits allow."""
+        return self.listener.max_open if self.listener is not None else 0
+
+    @property
+    def active_requests(self) -> int:
+        """The number of requests that are being answered."""
+        return len(self.listener.server.working) if self.listener is not None else 0
 
     def refused_handshakes(self) -> Mapping[str, int]:
         """Return the number of TLS handshakes that failed, by reason; the usual reasons are always there."""

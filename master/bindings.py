@@ -50,6 +50,7 @@ from .catalogs.compiler_terminus import CompilerTerminus
 from .catalogs.static import StaticCatalogs
 from .catalogs.v4 import V4Catalogs
 from .endpoints.routes import reserved_names
+from .orders.waiting import WaitingAgents
 from .pools.body_parser import BodyParser
 from .pools.compile_pool import CompilePool
 from .puppetdb.client import PuppetDbClient
@@ -238,15 +239,18 @@ def report_factories(settings: MasterSettings, client: PuppetDbClient | None = N
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class WatchedReports(Binding[Report]):
-    """The binding of reports, each of which the rollouts under way see as well."""
+    """The binding of reports, each of which the rollouts under way and the runs that were ordered see as well."""
 
     rollouts: RolloutWatch | None
+    agents: WaitingAgents | None
 
     async def save(self, instance: Report | Request[Report], key: str | None = None, **parameters: Any) -> object:
         result = await super().save(instance, key, **parameters)
         report = instance.body if isinstance(instance, Request) else instance
         if self.rollouts is not None and report is not None:
             await self.rollouts.reported(report)
+        if self.agents is not None and report is not None:
+            self.agents.reported(report)
         return result
 
 
@@ -260,6 +264,7 @@ class BindingOptions:
         state: Makes the termini on the masters' database.
         runs: The versions of the runs under way; left out: they are known to this process only.
         rollouts: Watches catalogs and reports; left out: nobody does.
+        agents: Those that wait for orders, whose reports are watched; left out: they are not.
     """
 
     parser: BodyParser | None = None
@@ -267,6 +272,7 @@ class BindingOptions:
     state: StateTermini | None = None
     runs: Runs | None = None
     rollouts: RolloutWatch | None = None
+    agents: WaitingAgents | None = None
 
 
 def bind(
@@ -329,7 +335,13 @@ def bind(
         facts,
         node,
         Binding(CATALOG, catalog_terminus, cache=catalog_cache),
-        WatchedReports(REPORT, registry.terminus(REPORT, reports, "processor"), cache=registry.cache(REPORT, reports), rollouts=rollouts),
+        WatchedReports(
+            REPORT,
+            registry.terminus(REPORT, reports, "processor"),
+            cache=registry.cache(REPORT, reports),
+            rollouts=rollouts,
+            agents=options.agents,
+        ),
         Binding(FILE_METADATA, metadata),
         Binding(FILE_CONTENT, ContentServer(files)),
         Binding(STATIC_FILE_CONTENT, VersionedContent(code, environments.root_of)),

@@ -169,9 +169,7 @@ async def until_signalled(
         freeze_loaded_objects()
         notifier.ready(status)
         supervisor.start(MEASURE_LOOP, master.metrics.watch_loop)
-        supervisor.start(
-            COLLECT_GARBAGE, lambda: collect_garbage_forever(lambda: not master.http.open_connections, lambda: master.http.is_idle)
-        )
+        supervisor.start(COLLECT_GARBAGE, lambda: collect_garbage_forever(lambda: not master.http.open_connections, lambda: master.is_idle))
         if notifier.watchdog:
             supervisor.start(NOTIFY_SYSTEMD, lambda: notifier.watch(lambda: supervisor.is_sound))
         supervisor.start(RELOAD, lambda: reload_on_hup(master, settings, reread, hup, notifier, status))

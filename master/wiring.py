@@ -48,6 +48,7 @@ from .endpoints.preview import PreviewEndpoint
 from .endpoints.puppetserver import ServerEndpoints
 from .endpoints.rollouts import RolloutEndpoint
 from .endpoints.routes import MasterAppOptions
+from .endpoints.runs import RunEndpoint
 from .endpoints.store import StoreProxy
 from .observability.health import COMPILING, Condition, Health
 from .observability.longtasks import (
@@ -70,11 +71,13 @@ from .observability.longtasks import (
 )
 from .observability.metrics import Metrics
 from .observability.process_metrics import describe_process
+from .orders.waiting import WaitingAgents
 from .pools.body_parser import BodyParser
 from .pools.compile_pool import CompilePool
 from .pools.configured import compile_pool_for
 from .pools.parse_pool import ParsePool
 from .pools.process_pool import ProcessPool
+from .preview.nodes import NodeSelector
 from .preview.served import PreviewService
 from .puppetdb.configured import puppetdb_client
 from .puppetdb.queries import PuppetDbQueries
@@ -114,6 +117,7 @@ class Master:
     refusals: Refusals
     host: str
     port: int
+    agents: WaitingAgents | None
 
     async def reload(self) -> None:
         """
@@ -129,8 +133,15 @@ class Master:
         finally:
             await self.compile_pool.processes.warm()
 
+    @property
+    def is_idle(self) -> bool:
+        """True if no request is active but those of agents that wait for orders."""
+        return self.http.active_requests <= (len(self.agents.nodes) if self.agents is not None else 0)
+
     async def stop(self, drain: float) -> None:
-        """Stop accepting, let requests in flight end within `drain` seconds, cut the rest."""
+        """Stop accepting, let requests in flight end within `drain` seconds, cut the rest; agents that wait come back to the next start."""
+        if self.agents is not None:
+            self.agents.close()
         await self.http.stop(drain)
 
 
@@ -208,10 +219,10 @@ async def running(settings: MasterSettings, supervisor: Supervisor | None = None
                 service = await asyncio.to_thread(open_ca, settings, state, report, supervisor)
                 if service.store.is_shared:
                     metrics.read("puppet_crl_refreshed_seconds", "gauge", FOLLOWED_DOC, partial(_last_seen, service.store))
-                async with service.running(), _serving(settings, service, state, metrics, refusals, supervisor) as master:
+                async with service.running(), _serving(settings, service, state, metrics, refusals, trail, supervisor) as master:
                     yield master
                 return
-            async with _serving(settings, None, state, metrics, refusals, supervisor) as master:
+            async with _serving(settings, None, state, metrics, refusals, trail, supervisor) as master:
                 yield master
 
 
@@ -244,6 +255,7 @@ async def _serving(
     state: SharedState | None,
     metrics: Metrics,
     refusals: Refusals,
+    trail: Audit,
     supervisor: Supervisor,
 ) -> AsyncIterator[Master]:
     environments = Environments(environment_settings(settings))
@@ -271,7 +283,8 @@ async def _serving(
         code = _shared_code(settings, environments, state, health) if state is not None else None
         rollouts = _rollouts(settings, environments) if code is None else None
         runs = code.runs if code is not None else local_runs(settings, environments, rollouts)
-        options = BindingOptions(parser=parser, client=client, state=termini, runs=runs, rollouts=rollouts)
+        agents = WaitingAgents(lambda: http.max_connections * 4 // 5) if state is None else None
+        options = BindingOptions(parser=parser, client=client, state=termini, runs=runs, rollouts=rollouts, agents=agents)
         indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, options)
         v4 = await asyncio.to_thread(v4_catalogs, settings, environments, compile_pool, indirector, runs.version_for)
         limits = MasterLimits.of(settings)
@@ -282,7 +295,8 @@ async def _serving(
         previews = PreviewEndpoint(preview.lines, settings.max_previews) if settings.max_previews else None
         hook = await _deploy_hook(settings, code, supervisor, ends)
         rollout = RolloutEndpoint(rollouts.storage) if rollouts is not None else None
-        parts = (server, CaEndpoints(ca, limits) if ca else None, previews, rollout, hook, proxy)
+        orders = RunEndpoint(agents, NodeSelector(indirector.facts, client), trail) if agents is not None else None
+        parts = (server, CaEndpoints(ca, limits) if ca else None, previews, rollout, orders, hook, proxy)
         served = MasterAppOptions(
             indirector,
             environments,
@@ -317,6 +331,9 @@ async def _serving(
             supervisor.start(FOLLOW_CODE, code.follower.keep_following)
         crl_refresh = await _crl_refresh(settings, metrics)
         ends.push_async_callback(http.stop, 0)
+        if agents is not None:
+            agents.describe(metrics)
+            ends.callback(agents.close)
         host, port = await http.start(settings.bindaddress, settings.masterport)
         await ends.enter_async_context(supervisor.stopping())
         record_file = OriginsFile.of(settings)
@@ -328,7 +345,7 @@ async def _serving(
             supervisor.start(WATCH_ROLLOUTS, rollouts.keep_watch)
         supervisor.start(RECORD_ORIGINS, partial(record_file.keep_written, compile_pool.origins))
         _start_watches(settings, ca, state, http, health, metrics, crl_refresh, supervisor)
-        yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port)
+        yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port, agents)
 
 
 def _rollouts(settings: MasterSettings, environments: Environments) -> RolloutWatch:

@@ -28,6 +28,7 @@ OTHERS = {
     "docs/install.md": "tests/packages/test_installing.py",
     "docs/migrating.md": "tests/interop/test_migration.py",
     "docs/recovery.md": "tests/e2e/test_recovery.py",
+    "docs/run.md": "tests/e2e/test_run_on_demand.py",
     "docs/scale.md": "tests/e2e/test_several_masters.py",
     "docs/store.md": "tests/interop/test_moving_from_puppetdb.py",
 }

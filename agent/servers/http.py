@@ -15,16 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn
 from urllib.parse import urljoin, urlsplit
 
-from shared import __version__
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
 from shared.indirector.rest import Answer
 from shared.names import quoted_for_log
 from shared.settings import AgentSettings
-from shared.wire.dialects import MODERN
 
 from .bodies import LimitedBody, retry_after
 from .pace import Bounds, Pace
-from .sites import PROBE, READY_PROBES, Exchange, ExchangeObserver, HttpLimits, Proxy, Site
+from .sites import PROBE, READY_PROBES, Exchange, ExchangeObserver, HttpLimits, Proxy, Site, headers_of
 from .tls import Verifier, light_imports, refusal_of, unverified_context
 
 with light_imports():
@@ -149,13 +147,6 @@ class Connecting:
     ciphers: str = ""
 
 
-def agent_headers(user_agent: str, extra_headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of all requests of an agent: those that name it take precedence over `extra_headers`."""
-    own_headers = {"User-Agent": user_agent, "X-Puppet-Version": MODERN.version}
-    own_names = {name.lower() for name in own_headers}
-    return {name: value for name, value in extra_headers.items() if name.lower() not in own_names} | own_headers
-
-
 class HttpClient:
     """
     A pool of connections that share one trust store.
@@ -193,10 +184,7 @@ class HttpClient:
             verifier,
             limits=HttpLimits.of(settings),
             connecting=Connecting(Proxy.of(settings), settings.sourceaddress, settings.ciphers),
-            headers=agent_headers(
-                settings.http_user_agent or f"Puppet/{MODERN.version} Bunraku/{__version__}",
-                {name: value.strip() for name, _, value in (header.partition(":") for header in settings.http_extra_headers)},
-            ),
+            headers=headers_of(settings),
             observer=observer,
         )
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from yarl import URL
 
+from shared import __version__
 from shared.settings import AgentSettings
+from shared.wire.dialects import MODERN
 
 from .pace import Bounds
 
@@ -114,3 +116,18 @@ class Exchange:
 
 
 ExchangeObserver = Callable[[Exchange], None]
+
+
+def agent_headers(user_agent: str, extra_headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of all requests of an agent: those that name it take precedence over `extra_headers`."""
+    own_headers = {"User-Agent": user_agent, "X-Puppet-Version": MODERN.version}
+    own_names = {name.lower() for name in own_headers}
+    return {name: value for name, value in extra_headers.items() if name.lower() not in own_names} | own_headers
+
+
+def headers_of(settings: AgentSettings) -> dict[str, str]:
+    """Return the headers of all requests with these settings."""
+    return agent_headers(
+        settings.http_user_agent or f"Puppet/{MODERN.version} Bunraku/{__version__}",
+        {name: value.strip() for name, _, value in (header.partition(":") for header in settings.http_extra_headers)},
+    )

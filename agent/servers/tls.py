@@ -11,7 +11,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from shared.clock import utc_now
 from shared.errors import BadData, PeerNotTrusted
+from shared.settings import AgentSettings
 
 if TYPE_CHECKING:
     from certs.verify import Revocation, TrustStore
@@ -86,6 +88,20 @@ class Verifier:
     now: Callable[[], datetime]
     certificate: Path | None = None
     key: Path | None = None
+
+    @classmethod
+    def of(cls, settings: AgentSettings) -> Verifier:
+        """Return the trust of a host that has been through its bootstrap."""
+        revocation: Revocation = False if settings.certificate_revocation == "false" else settings.certificate_revocation
+        has_certificate = settings.hostcert.exists()
+        return cls(
+            settings.localcacert,
+            settings.hostcrl if revocation else None,
+            revocation,
+            utc_now,
+            settings.hostcert if has_certificate else None,
+            settings.hostprivkey if has_certificate else None,
+        )
 
     def context(self) -> ssl.SSLContext:
         """Return the context for all connections of one pool; raise BadData, which names the file, when a file cannot be used."""

@@ -13,6 +13,9 @@ EVERYBODY = AclEntry(True, "all", "*")
 OWN_NAME = AclEntry(True, "captured", "$1")
 ADMINISTRATOR = AclEntry(True, "extensions", "pp_cli_auth", extensions=(("pp_cli_auth", frozenset({"true"})),))
 
+THIS_MASTER = AclEntry(True, "exact", "")
+"""Stands for the master itself, whose certname goes in its place; '' is nobody's."""
+
 
 def rule(name: str, matcher: Matcher, verbs: str, *entries: AclEntry, authenticated: bool = True) -> Rule:
     """Return a default rule for the clients in `entries`, with one of `verbs`."""

@@ -37,7 +37,7 @@ class MasterApp(HttpApplication):
 
     def __init__(self, options: MasterAppOptions) -> None:
         limits = options.limits
-        self.auth = AuthFile(options.auth_conf, default_rules(), names=options.oid_names, filetimeout=options.filetimeout)
+        self.auth = AuthFile(options.auth_conf, default_rules(options.certname), names=options.oid_names, filetimeout=options.filetimeout)
         self.admission = Admission(
             limits.max_active_requests,
             limits.max_queued_requests,

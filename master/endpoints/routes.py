@@ -11,7 +11,7 @@ import logging
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
@@ -27,7 +27,7 @@ from shared.indirector.paths import decode_path, parameters, plurality
 from shared.names import quoted_for_log
 
 from ..authorization.auth_conf import Rules
-from ..authorization.defaults import ANYTHING_ELSE, LEGACY_RULES, MODERN_RULES
+from ..authorization.defaults import ANYTHING_ELSE, LEGACY_RULES, MODERN_RULES, THIS_MASTER
 from ..authorization.rules import AccessDecision, AccessRequest, Rule, decide
 from ..observability.health import Health
 from ..pools.body_parser import BodyParser
@@ -213,9 +213,12 @@ def find_routes() -> tuple[EndpointRoute, ...]:
     return tuple(route for name in names for route in getattr(import_module(f".{name}", __package__), "ROUTES", ()))
 
 
-def default_rules() -> Rules:
-    """Return the default rules, those of the endpoints among them."""
-    return Rules(LEGACY_RULES, (*MODERN_RULES, *dict.fromkeys(route.rule for route in find_routes() if route.rule), ANYTHING_ELSE))
+def default_rules(certname: str = "") -> Rules:
+    """Return the default rules of the master with this certname, those of the endpoints among them."""
+    own = replace(THIS_MASTER, text=certname)
+    rules = dict.fromkeys(route.rule for route in find_routes() if route.rule)
+    named = [replace(rule, entries=tuple(own if entry is THIS_MASTER else entry for entry in rule.entries)) for rule in rules]
+    return Rules(LEGACY_RULES, (*MODERN_RULES, *named, ANYTHING_ELSE))
 
 
 def reserved_names() -> frozenset[str]:

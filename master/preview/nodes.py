@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from ca.configured import ca_store
 from certs import certificates
@@ -65,10 +65,7 @@ class PreviewNodes:
 
     async def all(self) -> list[str]:
         """Return the certnames of all nodes whose facts are stored, sorted; those of the PuppetDB where one is in use."""
-        terminus = self.facts.terminus
-        if isinstance(terminus, StoredFacts) and not isinstance(self.facts.cache, PuppetDbFacts):
-            return await asyncio.to_thread(_names_of, terminus.files)
-        return await self.matching("nodes[certname]{}")
+        return await NodeSelector(self.facts, self.client).all()
 
     async def matching(self, query: str) -> list[str]:
         """Return the certnames that a query finds; see `certnames_matching`."""
@@ -147,6 +144,38 @@ class PreviewNodes:
         if certificate is None:
             return None
         return Client(name, "", authenticated=True, extensions=certificates.trusted_extensions(certificate, self._oid_names))
+
+
+class NodeQuestion(Protocol):
+    """Says which nodes: all, those that a query finds, or those with some names."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def query(self) -> str | None: ...
+    @property
+    def all(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelector:
+    """The nodes that a master knows; `client` asks the site's PuppetDB or store."""
+
+    facts: Binding[Facts]
+    client: PuppetDbClient
+
+    async def __call__(self, question: NodeQuestion) -> list[str]:
+        """Return the certnames that a question is about; raise PuppetError."""
+        if question.all:
+            return await self.all()
+        return await certnames_matching(self.client, question.query) if question.query is not None else list(question.names)
+
+    async def all(self) -> list[str]:
+        """Return the certnames of all nodes whose facts are stored, sorted; those of the PuppetDB where one is in use."""
+        terminus = self.facts.terminus
+        if isinstance(terminus, StoredFacts) and not isinstance(self.facts.cache, PuppetDbFacts):
+            return await asyncio.to_thread(_names_of, terminus.files)
+        return await certnames_matching(self.client, "nodes[certname]{}")
 
 
 async def certnames_matching(client: PuppetDbClient, query: str) -> list[str]:

@@ -16,7 +16,7 @@ from shared.settings import MasterSettings
 from ..endpoints.preview import PreviewQuestion
 from ..pools.process_pool import OnQuestion
 from ..puppetdb.client import PuppetDbClient
-from .nodes import PreviewNodes
+from .nodes import NodeSelector, PreviewNodes
 from .pool import PreviewPool, Sides
 from .result import PreviewResult, PreviewSide
 from .run import run_preview
@@ -48,7 +48,7 @@ class PreviewService:
             environment=question.environment,
             classification=question.classification,
         )
-        names = await self._names(question, nodes)
+        names = await NodeSelector(self.indirector.facts, self.client)(question)
         done: asyncio.Queue[bytes | None] = asyncio.Queue()  # as many as there are nodes at most, a short line each
         pool = PreviewPool.of(self.settings, self.environments, size=self.settings.preview_workers, on_question=self.on_question)
         running = asyncio.create_task(
@@ -84,11 +84,6 @@ class PreviewService:
         """Return the two environments as they are now; raise NotFound when one does not exist. Blocks."""
         before, after = (PreviewSide.of_environment(name, self.environments.root_of(name)) for name in (question.before, question.after))
         return Sides(question.environment, before, after)
-
-    async def _names(self, question: PreviewQuestion, nodes: PreviewNodes) -> list[str]:
-        if question.all:
-            return await nodes.all()
-        return await nodes.matching(question.query) if question.query is not None else list(question.names)
 
 
 def _line(data: dict[str, Any]) -> bytes:

@@ -30,6 +30,7 @@ class AgentSettings(CommonSettings):
     splay: Flag = setting(False, doc="Wait a random time before the first run.")
     splaylimit: Duration = setting("$runinterval", ge=0, doc="The longest such wait, in seconds.")
     runtimeout: Duration = setting("1h", ge=0, doc="Seconds for a whole run; 0: no limit.")
+    run_on_demand: Flag = setting(True, doc="Let a daemon hold a request to its master, so that `puppet run` can start a run at once.")
     waitforcert: Duration = setting("2m", ge=0, doc="Seconds between two requests for the certificate; 0: do not wait.")
     maxwaitforcert: Ttl = setting("unlimited", doc="Seconds after which waiting for the certificate ends.")
     waitforlock: Duration = setting(0, ge=0, doc="Seconds between two tries for the lock of a run; 0: do not wait.")

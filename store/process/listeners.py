@@ -89,7 +89,7 @@ class Listeners:
     @property
     def is_idle(self) -> bool:
         """True if no request is active."""
-        return not any(listener.connections.working for listener in self._plain) and (self._tls is None or self._tls.is_idle)
+        return not any(listener.connections.working for listener in self._plain) and (self._tls is None or self._tls.active_requests == 0)
 
     async def reload(self) -> None:
         """Reload certificates and revocations; on failure raise PuppetError and keep the old ones."""

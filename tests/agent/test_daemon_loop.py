@@ -6,8 +6,10 @@ import signal
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.process.agent import splay_seconds
-from agent.process.daemon import SHUTDOWN_SECONDS, Daemon, DaemonActions
+from agent.cli import ordered
+from agent.process.agent import RunOptions, splay_seconds
+from agent.process.daemon import SHUTDOWN_SECONDS, Daemon, DaemonActions, WaitResult
+from shared.orders import RunOrder
 from shared.settings import AgentSettings, Conf, load
 
 
@@ -17,7 +19,10 @@ def settings(**more: Any) -> AgentSettings:
 
 @dataclass
 class World:
-    """`events`: (seconds from the start, signal or 'end' of the child); the last one stops the daemon."""
+    """
+    `events`: (seconds from the start, signal, 'end' of the run, or how the child that waits for orders ends); the last one stops the
+    daemon.
+    """
 
     events: list[tuple[float, Any]]
     now: float = 0.0
@@ -28,6 +33,11 @@ class World:
     next_settings: list[AgentSettings | None] = field(default_factory=list)
     restarted: int = 0
     dies_when_told: bool = True
+    waits: bool = False
+    waited: list[tuple[float, str]] = field(default_factory=list)  # when each wait began, and the last order then
+    orders: list[RunOrder | None] = field(default_factory=list)  # of each run
+    results_of_killed: tuple[RunOrder | None, float] = (None, 0.0)
+    results: list[WaitResult] = field(default_factory=list)
 
     def wait(self, seconds: float) -> int | None:
         if self.events and self.events[0][0] <= self.now + seconds:
@@ -36,16 +46,34 @@ class World:
             if what == "end":
                 self.finished.append(100 + len(self.started))
                 return signal.SIGCHLD
+            if isinstance(what, tuple):
+                self._end_waiting(*what)
+                return signal.SIGCHLD
             return int(what)
         self.now += seconds
         assert self.now < 1e6, "nothing ends this daemon"
         return None
 
-    def start(self, current: AgentSettings) -> int:
+    def start(self, current: AgentSettings, order: RunOrder | None) -> int:
         self.started.append(self.now)
+        self.orders.append(order)
         return 100 + len(self.started)
 
+    def start_waiting(self, current: AgentSettings, last: str) -> int | None:
+        if not self.waits:
+            return None
+        self.waited.append((self.now, last))
+        return 1000 + len(self.waited)
+
+    def _end_waiting(self, order: RunOrder | None, pause: float) -> None:
+        self.finished.append(1000 + len(self.waited))
+        self.results.append(WaitResult(order, pause))
+
     def kill(self, pid: int, number: int) -> None:
+        if pid > 1000:
+            result, self.results_of_killed = self.results_of_killed, (None, 0.0)
+            self.events.insert(0, (self.now, result))
+            return
         self.killed.append((pid, number))
         if self.dies_when_told or number == signal.SIGKILL:
             self.events.insert(0, (self.now + 1, "end"))
@@ -53,6 +81,8 @@ class World:
     def actions(self) -> DaemonActions:
         return DaemonActions(
             start_run=self.start,
+            start_waiting=self.start_waiting,
+            wait_result=lambda: self.results.pop(0),
             reload=lambda: self.next_settings.pop(0) if self.next_settings else None,
             reopen_logs=lambda: self.said.append("reopened"),
             restart=self._restart,
@@ -136,3 +166,45 @@ def test_no_file_is_looked_at_when_filetimeout_is_0() -> None:
     world = World([(5, "end"), (500, signal.SIGTERM)], next_settings=[settings(runinterval=10)])
     run(world)
     assert world.started == [0]
+
+
+def test_between_two_runs_a_child_waits_for_an_order_which_starts_a_run_at_once() -> None:
+    order = RunOrder("1", noop=True)
+    world = World([(60, "end"), (100, (order, 0.0)), (160, "end"), (200, signal.SIGTERM)], waits=True)
+    run(world)
+    assert (world.started, world.orders) == ([0, 100], [None, order])
+    assert world.waited == [(60, ""), (160, "1")]
+
+
+def test_a_child_that_waits_ends_before_a_run_and_an_order_that_it_had_then_is_carried_out_afterwards() -> None:
+    order = RunOrder("1")
+    world = World([(60, "end"), (1860, "end"), (1900, "end"), (1901, signal.SIGTERM)], waits=True)
+    world.results_of_killed = (order, 0.0)
+    run(world)
+    assert (world.started, world.orders) == ([0, 1800, 1860], [None, None, order])
+
+
+def test_a_master_that_takes_no_agents_that_wait_is_asked_again_late() -> None:
+    world = World([(60, "end"), (61, (None, 1000.0)), (1100, signal.SIGTERM)], waits=True)
+    run(world)
+    assert world.waited == [(60, ""), (1061, "")]
+
+
+def test_an_agent_that_shall_not_wait_does_not() -> None:
+    world = World([(60, "end"), (100, signal.SIGTERM)], waits=True)
+    run(world, settings(run_on_demand=False))
+    assert world.waited == []
+
+
+def test_changed_settings_are_those_of_the_next_wait() -> None:
+    world = World([(5, "end"), (60, signal.SIGTERM)], waits=True, next_settings=[None, settings(filetimeout=15)])
+    run(world, settings(filetimeout=15))
+    assert [at for at, _ in world.waited] == [5, 30]
+
+
+def test_an_order_can_ask_for_less_than_the_settings_say_and_ends_no_noop_mode() -> None:
+    current, options = ordered(settings(noop=True), RunOptions(), RunOrder("1", tags=("a",), environment="test"))
+    assert (current.noop, current.tags, current.environment, current.job_id) == (True, ("a",), "test", "1")
+    assert options.environment_given
+    current, options = ordered(settings(tags="b"), RunOptions(), RunOrder("2", noop=True))
+    assert (current.noop, current.tags, current.environment, options.environment_given) == (True, ("b",), "production", False)

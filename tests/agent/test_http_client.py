@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from agent.servers.bodies import LimitedBody, retry_after
-from agent.servers.http import Connecting, HttpClient, agent_headers
+from agent.servers.http import Connecting, HttpClient
 from agent.servers.pace import Bounds
 from agent.servers.server import DialectCache, Server, dialect_of, version_of
-from agent.servers.sites import Exchange, HttpLimits, Proxy, Site
+from agent.servers.sites import Exchange, HttpLimits, Proxy, Site, agent_headers
 from agent.servers.tls import Verifier
 from shared.errors import BadData, PeerAnswered, PeerError, PeerNotTrusted, PeerUnreachable, TooLarge
 from shared.wire.dialects import LEGACY, MODERN

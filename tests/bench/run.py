@@ -2,8 +2,9 @@
 Measures this against Debian's `puppet`, in ratios, on the machine it runs on: `make bench`.
 
 Masters that listen are in `server`, compiles in `compile`, parsing in `parsing`, stores in `store`, a master with one in
-`with_store`, masters with state in PostgreSQL in `masters`, previews in `preview`, uses of modules on booted machines in
-`twins`. Both agents apply the same catalog from the same master, in turn, so that noise hits both. Numbers are medians.
+`with_store`, masters with state in PostgreSQL in `masters`, previews in `preview`, agents that wait for orders in `waiting`,
+uses of modules on booted machines in `twins`. Both agents apply the same catalog from the same master, in turn, so that
+noise hits both. Numbers are medians.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.support.processes import MasterProcess, RealAgent, clean_environment,
 
 RESOURCES = 60  # files and directories in the catalog, beside an exec
 MUST = {"wall": 1 / 5, "cpu": 1 / 5, "peak": 80.0}
-PARTS = ("agent", "server", "compile", "parsing", "store", "with_store", "masters", "preview", "twins")
+PARTS = ("agent", "server", "compile", "parsing", "store", "with_store", "masters", "preview", "waiting", "twins")
 AIM = {"wall": 1 / 6, "cpu": 1 / 6, "peak": 60.0}
 
 
@@ -111,12 +112,12 @@ def main() -> int:
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write that object to a file")
     parser.add_argument("--only", nargs="+", default=PARTS, choices=PARTS, help="measure only these")
     parser.add_argument("--uses", nargs="+", default=(), metavar="USE", help="uses of the twins (default: all)")
-    parser.add_argument("--nodes", type=int, default=1000, help="nodes of the stores (default 1000)")
+    parser.add_argument("--nodes", type=int, default=1000, help="nodes of the stores, previews and orders (default 1000)")
     options = parser.parse_args()
     found = run(options.repeat) if "agent" in options.only else {}
     # Only now: a command's peak of memory is at least that of the process that starts it.
     from tests.bench import compile as compiling
-    from tests.bench import masters, parsing, preview, server, store, twins, with_store
+    from tests.bench import masters, parsing, preview, server, store, twins, waiting, with_store
 
     parts: dict[str, Callable[[], object]] = {
         "server": lambda: server.run(starts=options.repeat),
@@ -126,6 +127,7 @@ def main() -> int:
         "with_store": lambda: with_store.run(options.repeat),
         "masters": lambda: masters.run(options.repeat),
         "preview": lambda: preview.run(options.nodes),
+        "waiting": lambda: waiting.run(options.nodes),
         "twins": lambda: twins.run(options.repeat, options.uses),
     }
     found |= {name: measure() for name, measure in parts.items() if name in options.only}

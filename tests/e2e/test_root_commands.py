@@ -71,6 +71,7 @@ COMMANDS = {
     "preview": (["preview", "--from", "production", "--to", "other", "--nodes", "NODE"], {0, 1, 2}),
     "deploy": (["deploy", "production"], {1}),  # no repository is named
     "rollout": (["rollout", "list"], {0}),
+    "run": (["run", "--all", "--server", "localhost", "--masterport", "1"], {1}),  # no master answers
     "config set": (["config", "set", "--section", "agent", "splay", "false"], {0}),
     "module list": (["module", "list"], {0}),
     "plugin download": (["plugin", "download"], {1}),  # no master answers
