@@ -269,7 +269,7 @@ async def _serving(
         parser = BodyParser(parsers)
         termini = await _state_termini(settings, state, ends)
         code = _shared_code(settings, environments, state, health) if state is not None else None
-        rollouts = _rollouts(settings, environments) if code is None else None
+        rollouts = _rollouts(settings, environments, code)
         runs = code.runs if code is not None else local_runs(settings, environments, rollouts)
         options = BindingOptions(parser=parser, client=client, state=termini, runs=runs, rollouts=rollouts)
         indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, options)
@@ -281,7 +281,7 @@ async def _serving(
         preview = PreviewService(settings, environments, indirector, client, on_question)
         previews = PreviewEndpoint(preview.lines, settings.max_previews) if settings.max_previews else None
         hook = await _deploy_hook(settings, code, supervisor, ends)
-        rollout = RolloutEndpoint(rollouts.storage) if rollouts is not None else None
+        rollout = RolloutEndpoint(rollouts.storage)
         parts = (server, CaEndpoints(ca, limits) if ca else None, previews, rollout, hook, proxy)
         served = MasterAppOptions(
             indirector,
@@ -323,23 +323,33 @@ async def _serving(
         ends.push_async_callback(asyncio.to_thread, record_file.write, compile_pool.origins)
         if recorder is not None:
             supervisor.start(RECORD_DEPENDENCIES, recorder.keep_written)
-        if rollouts is not None:
-            rollouts.describe(metrics)
-            supervisor.start(WATCH_ROLLOUTS, rollouts.keep_watch)
+        rollouts.describe(metrics)
+        supervisor.start(WATCH_ROLLOUTS, rollouts.keep_watch)
         supervisor.start(RECORD_ORIGINS, partial(record_file.keep_written, compile_pool.origins))
         _start_watches(settings, ca, state, http, health, metrics, crl_refresh, supervisor)
         yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port)
 
 
-def _rollouts(settings: MasterSettings, environments: Environments) -> RolloutWatch:
-    """Return what watches the rollouts of a master that shares its state with no other."""
-    return RolloutWatch(
-        RolloutFiles(settings.environmentpath),
+def _rollouts(settings: MasterSettings, environments: Environments, code: SharedCode | None) -> RolloutWatch:
+    """Return what watches the rollouts, of this master or of all that share its state."""
+    current, timeout = current_versions(environments.root_of), settings.command_timeout
+    if code is None:
+        return RolloutWatch(
+            RolloutFiles(settings.environmentpath), environments.root_of, current, switch_by_program(settings), timeout=timeout
+        )
+    from .rollouts.rows import TOPIC as ROLLOUTS
+    from .rollouts.rows import RolloutRows
+
+    watch = RolloutWatch(
+        RolloutRows(code.state.database, settings.certname),
         environments.root_of,
-        current_versions(environments.root_of),
+        code.runs.current,
         switch_by_program(settings),
-        timeout=settings.command_timeout,
+        version_of_run=code.runs.version_under_way,
+        timeout=timeout,
     )
+    code.state.notices.on(ROLLOUTS, watch.hear)
+    return watch
 
 
 async def _state_termini(settings: MasterSettings, state: SharedState | None, ends: AsyncExitStack) -> StateTermini:
@@ -376,12 +386,13 @@ def _shared_code(settings: MasterSettings, environments: Environments, state: Sh
     """Return the code that a master shares with others, and add to its health that it has the current versions."""
     from .code.follower import CodeProblem
     from .code.shared import SharedCode
+    from .rollouts.rows import version_of_wave
 
     async def follow() -> list[CodeProblem]:
         result = await run_deploy(settings, ["--follow"], "make the code of other masters")
         return [CodeProblem(**problem) for problem in result["problems"]]
 
-    code = SharedCode.of(settings, environments, state, follow, partial(health.note, CODE))
+    code = SharedCode.of(settings, environments, state, follow, partial(health.note, CODE), version_of_wave)
     health.add([Condition(CODE, "The code of this master is behind that of the others", COMPILING, code.follower.condition)])
     return code
 

@@ -18,7 +18,7 @@ from master.rollouts.status import status_of
 from master.rollouts.storage import RolloutStorage
 from shared.data.durations import duration
 from shared.data.plainjson import dumps_pretty
-from shared.errors import ConfigError, NotFound, PuppetError, Unsupported
+from shared.errors import ConfigError, NotFound, PuppetError
 from shared.process.cli import flag, text
 from shared.process.command import CommandSpec
 from shared.settings import AgentSettings, MasterSettings, load
@@ -29,8 +29,9 @@ from ..previews.text import text_lines
 from ..rollouts.page import render_status
 from ..rollouts.start import CatalogsFailed, RolloutStart, RolloutWishes
 from ..rollouts.text import headline, next_text, status_lines
-from .deploy import become_deployer, bring_modules, print_findings
+from .deploy import become_deployer, bring_modules, open_deployments, print_findings
 from .preview import PreviewCommand, PreviewOptions, write_html
+from .report import stored_runs
 
 BAD: Final = 4
 _PERIOD: Final = 1.0  # seconds between two looks of `watch`
@@ -105,7 +106,13 @@ def main(options: RolloutOptions, flags: dict[str, Any]) -> int:
         **dict.fromkeys(ACTIONS, RolloutCommandLine.act),
     }
     run = options.choose(actions)
-    return run(RolloutCommandLine(options, flags, settings_beside_master(flags)))
+    settings = settings_beside_master(flags)
+    say: Callable[[str], None] = (lambda text: None) if options.as_json else (lambda text: print(f"Notice: {text}", flush=True))
+    own_settings = load(AgentSettings, section="agent", flags=flags)  # before another account has other folders by default
+    with open_deployments(settings, lambda root: bring_modules(root, own_settings), say) as deployments:
+        if settings.state != "files":
+            become_deployer(deployments, ())  # a database may not know root
+        return run(RolloutCommandLine(options, settings, own_settings, deployments))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +120,13 @@ class RolloutCommandLine:
     """One call of `puppet rollout`."""
 
     options: RolloutOptions
-    flags: Mapping[str, Any]
     settings: MasterSettings
+    own_settings: AgentSettings
+    deployments: Deployments
 
     @property
     def storage(self) -> RolloutStorage:
-        return self.deployments().rollouts
-
-    def deployments(self, bring: Callable[[Path], None] = lambda root: None) -> Deployments:
-        if self.settings.state != "files":
-            message = "A rollout is of one master: it is not supported for those that share their state in a database"
-            raise Unsupported(message, hint="puppet deploy gives a version to all nodes of all these masters at once.")
-        quiet = self.options.as_json
-        return Deployments(self.settings, bring, (lambda text: None) if quiet else (lambda text: print(f"Notice: {text}", flush=True)))
+        return self.deployments.rollouts
 
     # --- actions
 
@@ -135,10 +136,8 @@ class RolloutCommandLine:
         for program in filter(None, (options.check, options.notify)):
             if not Path(program).is_absolute() or not Path(program).is_file():
                 raise ConfigError(f"'{program}' is not the path of a program", hint="Give an absolute path.")
-        own_settings = load(AgentSettings, section="agent", flags=self.flags)  # before another account has other folders by default
-        deployments = self.deployments(lambda root: bring_modules(root, own_settings))
-        become_deployer(deployments, [environment])
-        start = RolloutStart(self.settings, deployments, self._preview, self._interval(own_settings))
+        become_deployer(self.deployments, [environment])
+        start = RolloutStart(self.settings, self.deployments, self._preview, stored_runs, self._interval())
         wanted = DeploymentOptions(options.repo, options.ref, options.checks)
         try:
             rollout = start.start(environment, wanted, wishes, options.check, options.notify)
@@ -179,7 +178,7 @@ class RolloutCommandLine:
         if len(options.reason) > MAX_REASON:
             raise ConfigError(f"--reason has at most {MAX_REASON} characters")
         try:
-            rollout = command_rollout(self.storage, options.environment, options.action, options.reason, time.time())
+            rollout = command_rollout(self.storage, options.environment, options.action, options.reason)
         except OSError as err:
             raise PuppetError(f"The rollout of {options.environment} cannot be changed: {err}") from err
         return self._print(status_of(rollout), lambda status: [headline(status)])
@@ -222,9 +221,9 @@ class RolloutCommandLine:
         result: dict[str, Any] = asyncio.run(PreviewCommand(PreviewOptions(all=True), self.settings, "").result(environments, sides)).data()
         return result
 
-    def _interval(self, own_settings: AgentSettings) -> float:
+    def _interval(self) -> float:
         if not self.options.interval:
-            return float(own_settings.runinterval) or 1800.0
+            return float(self.own_settings.runinterval) or 1800.0
         try:
             return float(duration(self.options.interval))
         except ValueError as err:

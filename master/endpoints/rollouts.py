@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -32,10 +30,9 @@ _MEMBERS: Final = frozenset({"environment", "action", "reason"})
 
 @dataclass(frozen=True, slots=True)
 class RolloutEndpoint:
-    """The endpoint; `now` returns seconds since the epoch."""
+    """The endpoint."""
 
     storage: RolloutStorage
-    now: Callable[[], float] = time.time
 
     async def respond(self, call: EndpointCall) -> Response:
         """Return the statuses, or that of the rollout after a command; raise BadRequest, NotFound, Conflict."""
@@ -59,7 +56,7 @@ class RolloutEndpoint:
             raise BadRequest(f"The body is an object of texts: {', '.join(sorted(_MEMBERS))}")
         if "environment" not in data or "action" not in data:
             raise BadRequest("The body names an environment and an action")
-        rollout = command_rollout(self.storage, data["environment"], data["action"], data.get("reason", ""), self.now())
+        rollout = command_rollout(self.storage, data["environment"], data["action"], data.get("reason", ""))
         log.log(NOTICE, "%s: %s of the rollout of %s over HTTP", client, data["action"], data["environment"])
         return status_of(rollout)
 

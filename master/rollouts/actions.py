@@ -14,7 +14,7 @@ ACTIONS: Final = ("pause", "resume", "abort")
 MAX_REASON: Final = 500
 
 
-def command_rollout(storage: RolloutStorage, environment: str, action: str, reason: str, now: float) -> Rollout:
+def command_rollout(storage: RolloutStorage, environment: str, action: str, reason: str) -> Rollout:
     """
     Store a rollout after an administrator's command, and return it. Blocks.
 
@@ -24,7 +24,7 @@ def command_rollout(storage: RolloutStorage, environment: str, action: str, reas
     if action not in ACTIONS:
         raise BadRequest(f"There is no action '{action[:40]}'", hint=did_you_mean(action, ACTIONS) or f"There are {', '.join(ACTIONS)}.")
 
-    def change(rollout: Rollout) -> Rollout:
+    def change(rollout: Rollout, now: float) -> Rollout:
         # While all waves are done the link may be switched at any moment, after which an abort would say something wrong.
         if action not in allowed_commands(rollout) or rollout.status == COMPLETING:
             raise Conflict(f"The rollout of {environment} is {rollout.status}: {action} is not possible")

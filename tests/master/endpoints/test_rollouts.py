@@ -41,7 +41,7 @@ async def test_by_default_only_an_administrator_may_ask(serve: Serve, files: Rol
 
 
 async def test_rollouts_are_shown_and_paused(serve: Serve, files: RolloutFiles, rules: Path) -> None:
-    async with serve(parts=[RolloutEndpoint(files, now=lambda: 1001.0)], auth_conf=rules) as master:
+    async with serve(parts=[RolloutEndpoint(files)], auth_conf=rules) as master:
         client = await master.client("agent1")
         for target in (URL, f"{URL}?environment=production"):
             (status,) = json.loads((await client.ask("GET", target)).body)

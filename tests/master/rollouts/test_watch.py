@@ -51,10 +51,10 @@ class Site:
         self.restart()
 
     def restart(self) -> None:
-        self.files = RolloutFiles([self.root])
+        self.files = RolloutFiles([self.root], lambda: self.now)
         root_of = lambda name: str(self.root / name)  # noqa: E731
         self.watch = RolloutWatch(
-            self.files, root_of, current_versions(root_of), self.switch, timeout=10, now=lambda: self.now, period=0.01, gathering=0
+            self.files, root_of, current_versions(root_of), self.switch, timeout=10, period=0.01, idle=0.01, gathering=0
         )  # fmt: skip
 
     async def switch(self, environment: str, version: str) -> None:
