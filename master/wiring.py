@@ -79,6 +79,7 @@ from .preview.served import PreviewService
 from .puppetdb.configured import puppetdb_client
 from .puppetdb.queries import PuppetDbQueries
 from .puppetdb.termini import PuppetDbCatalogs
+from .rollouts.actions import program_folder
 from .rollouts.storage import RolloutFiles
 from .rollouts.watch import RolloutWatch
 from .service.conditions import conditions
@@ -346,6 +347,7 @@ def _rollouts(settings: MasterSettings, environments: Environments, code: Shared
         code.runs.current,
         switch_by_program(settings),
         version_of_run=code.runs.version_under_way,
+        programs=program_folder(settings),
         timeout=timeout,
     )
     code.state.notices.on(ROLLOUTS, watch.hear)

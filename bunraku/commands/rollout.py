@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from master.deploy.deployment import ChecksFailed, DeploymentOptions, Deployments
-from master.rollouts.actions import ACTIONS, MAX_REASON, command_rollout
+from master.rollouts.actions import ACTIONS, MAX_REASON, command_rollout, program_folder, require_program
 from master.rollouts.machine import ABORTED, COMPLETED, ROLLED_BACK, STOPPED
 from master.rollouts.status import status_of
 from master.rollouts.storage import RolloutStorage
@@ -134,8 +134,7 @@ class RolloutCommandLine:
         options, environment = self.options, self.options.environment
         wishes = options.wishes()
         for program in filter(None, (options.check, options.notify)):
-            if not Path(program).is_absolute() or not Path(program).is_file():
-                raise ConfigError(f"'{program}' is not the path of a program", hint="Give an absolute path.")
+            require_program(program, program_folder(self.settings))
         become_deployer(self.deployments, [environment])
         start = RolloutStart(self.settings, self.deployments, self._preview, stored_runs, self._interval())
         wanted = DeploymentOptions(options.repo, options.ref, options.checks)

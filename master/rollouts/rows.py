@@ -147,6 +147,8 @@ def _read(connection: Connection, environment: str, known: StoredRollout | None)
         return None
     try:
         head = state_of({**plainjson.loads(row.body), "revision": row.revision, "nodes": {}})
+        if head.rollout.plan.environment != environment:
+            raise ValueError("it is of another environment")
         before = known if known is not None and _is_same(known.rollout, head.rollout) else None
         changed = {certname: node_of(plainjson.loads(body)) for certname, body in connection.execute(_changed(environment, before))}
     except (BadData, KeyError, TypeError, ValueError) as err:

@@ -29,6 +29,7 @@ from shared.programs import run_output
 from ..observability.metrics import Metrics
 from ..pools.compiled_catalog import CompiledCatalog
 from ..pools.jobs import CompileJob
+from .actions import require_program
 from .machine import (
     NODE_STATES,
     STOPPED,
@@ -74,7 +75,7 @@ class RolloutWatch:
         current: The version of a run where there is no rollout.
         version_of_run: Returns the version of a client's run under way in an environment, '' when it has none. Blocks, briefly. Left out:
             that of the last catalog from this master.
-        timeout: Seconds that a program of the site's may take.
+        programs: The folder which the site's programs have to be in, see `program_folder`; they may take `timeout` seconds.
         period: Seconds between two looks at the stored states during a rollout, and `idle` when none is known to be under way; a run that
             finds one ends the wait. `gathering` are those in which observations are stored together.
     """
@@ -84,12 +85,13 @@ class RolloutWatch:
     current: VersionForRun
     switch: Switch
     version_of_run: Callable[[str, str], str] | None = None
+    programs: Path | None = None
     timeout: float = 60.0
     period: float = 1.0
     idle: float = 10.0
     gathering: float = 0.2
     _active: dict[str, Rollout] = field(default_factory=dict, init=False)
-    _predictions: dict[str, tuple[str, Prediction | None]] = field(default_factory=dict, init=False)
+    _predictions: dict[str, tuple[float, Prediction | None]] = field(default_factory=dict, init=False)
     _events: dict[str, list[RolloutEvent]] = field(default_factory=dict, init=False)
     _saving: list[asyncio.Future[None]] = field(default_factory=list, init=False)
     _sent: dict[tuple[str, str], str] = field(default_factory=dict, init=False)  # versions of catalogs, for reports that name none
@@ -202,11 +204,11 @@ class RolloutWatch:
 
     def _prediction(self, rollout: Rollout) -> Prediction | None:
         """Return the prediction of a rollout, read once. Blocks."""
-        environment, version = rollout.plan.environment, rollout.plan.after
+        environment, began = rollout.plan.environment, rollout.began
         known = self._predictions.get(environment)
-        if known is None or known[0] != version:
+        if known is None or known[0] != began:
             data = self.storage.load_prediction(rollout)
-            known = self._predictions[environment] = version, None if data is None else Prediction.of(data)
+            known = self._predictions[environment] = began, None if data is None else Prediction.of(data)
         return known[1]
 
     # --- the state
@@ -343,6 +345,8 @@ class RolloutWatch:
             log.error("%s", err)
 
     async def _run(self, program: str, rollout: Rollout, what: str) -> tuple[int, bytes, str]:
+        if self.programs is not None:
+            await asyncio.to_thread(require_program, program, self.programs)
         body = await asyncio.to_thread(lambda: plainjson.dumps(status_of(rollout)))
         environ = {"PATH": os.defpath, "LANG": "C.UTF-8"}
         return await run_output([program], timeout=self.timeout, most=MAX_OUTPUT, environ=environ, what=what, stdin=body)
