@@ -84,7 +84,7 @@ from .rollouts.storage import RolloutFiles
 from .rollouts.watch import RolloutWatch
 from .service.conditions import conditions
 from .service.crl_refresh import CrlRefresh
-from .service.deployments import DeploymentQueue, deploy_by_program, run_deploy, switch_by_program
+from .service.deployments import DeploymentQueue, deploy_by_program, run_deploy, start_by_program, switch_by_program
 from .service.expiry import Expiries, agent_endings, server_endings
 from .service.folders import remove_leftovers
 from .service.origins_file import OriginsFile
@@ -282,7 +282,7 @@ async def _serving(
         preview = PreviewService(settings, environments, indirector, client, on_question)
         previews = PreviewEndpoint(preview.lines, settings.max_previews) if settings.max_previews else None
         hook = await _deploy_hook(settings, code, supervisor, ends)
-        rollout = RolloutEndpoint(rollouts.storage)
+        rollout = RolloutEndpoint(rollouts.storage, start_by_program(settings))
         parts = (server, CaEndpoints(ca, limits) if ca else None, previews, rollout, hook, proxy)
         served = MasterAppOptions(
             indirector,

@@ -164,7 +164,7 @@ class RolloutCommandLine:
             print_findings(err.findings)
             raise
         except CatalogsFailed as err:
-            for line in text_lines({**err.preview, "changes": []}, colored=sys.stderr.isatty()):
+            for line in () if options.as_json else text_lines({**err.preview, "changes": []}, colored=sys.stderr.isatty()):
                 print(line, file=sys.stderr)
             print(f"Error: {err}\n{err.hint}", file=sys.stderr)
             return BAD
