@@ -222,7 +222,7 @@ def _write_nodes(connection: Connection, stored: StoredRollout, known: Mapping[s
     changed = [
         {**_row(stored.rollout, name), "revision": stored.revision, "touched": node.touched, "body": plainjson.dumps(node_data(node))}
         for name, node in stored.rollout.nodes.items()
-        if known.get(name) != node
+        if (before := known.get(name)) is not node and before != node
     ]
     if not changed:
         return

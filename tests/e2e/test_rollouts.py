@@ -177,6 +177,7 @@ async def test_what_does_not_compile_reaches_no_node(rolling: Rolling) -> None:
     assert code == 1 and "There is no rollout of production" in err
 
 
+@pytest.mark.full
 async def test_a_rollout_is_started_over_http_by_who_may(rolling: Rolling) -> None:
     url, client = "/puppet/v1/rollouts", await rolling.site.client(FIRST[0])
 

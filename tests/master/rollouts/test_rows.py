@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -159,3 +160,18 @@ def test_a_state_that_cannot_be_read_names_its_place(masters: list[RolloutRows])
     two.database.transact(lambda connection: connection.execute(rollouts.update().values(revision=9, body=b'{"format": 2}')))
     with pytest.raises(PuppetError, match="The rollout of production in the masters' database cannot be read: it has the format 2"):
         one.load("production")
+
+
+@pytest.mark.slow
+def test_masters_that_store_at_the_same_time_lose_nothing(masters: list[RolloutRows]) -> None:
+    masters[0].save(begin(replace(PLAN, wait=60, waves=WAVES[-1:]), NODES, masters[0].now()), 0)
+
+    def report(number: int) -> None:
+        change(masters[number % 2], RunReported(NODES[number], "new", changed=True))
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(report, range(len(NODES))))
+    stored = [each.load("production") for each in masters]
+    assert stored[0] == stored[1] and stored[0] is not None
+    assert [node.status for node in stored[0].rollout.nodes.values()] == ["changed"] * len(NODES)
+    assert stored[0].revision == 1 + len(NODES)
