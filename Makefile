@@ -24,7 +24,7 @@ $(VENV)/.installed: pyproject.toml shared/__init__.py requirements/dev.txt requi
 	sh requirements/install.sh $(BIN)/python requirements/dev.txt --editable '.[dev,ldap,postgresql]'
 	@touch $@
 
-demo: $(VENV)/.installed ## a master, an agent's runs, a query and a preview of a change on a hundred machines, whose page stays
+demo: $(VENV)/.installed ## a master, an agent's runs, a query, a preview of a change on a hundred machines, and its rollout
 	@$(BIN)/python demo/run.py
 
 recording: $(VENV)/.installed ## draws docs/demo.svg from a run of the demo on a quiet machine

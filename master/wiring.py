@@ -82,11 +82,12 @@ from .preview.served import PreviewService
 from .puppetdb.configured import puppetdb_client
 from .puppetdb.queries import PuppetDbQueries
 from .puppetdb.termini import PuppetDbCatalogs
+from .rollouts.actions import program_folder
 from .rollouts.storage import RolloutFiles
 from .rollouts.watch import RolloutWatch
 from .service.conditions import conditions
 from .service.crl_refresh import CrlRefresh
-from .service.deployments import DeploymentQueue, deploy_by_program, run_deploy, switch_by_program
+from .service.deployments import DeploymentQueue, deploy_by_program, run_deploy, start_by_program, switch_by_program
 from .service.expiry import Expiries, agent_endings, server_endings
 from .service.folders import remove_leftovers
 from .service.origins_file import OriginsFile
@@ -281,7 +282,7 @@ async def _serving(
         parser = BodyParser(parsers)
         termini = await _state_termini(settings, state, ends)
         code = _shared_code(settings, environments, state, health) if state is not None else None
-        rollouts = _rollouts(settings, environments) if code is None else None
+        rollouts = _rollouts(settings, environments, code)
         runs = code.runs if code is not None else local_runs(settings, environments, rollouts)
         agents = WaitingAgents(lambda: http.max_connections * 4 // 5) if state is None else None
         options = BindingOptions(parser=parser, client=client, state=termini, runs=runs, rollouts=rollouts, agents=agents)
@@ -294,7 +295,7 @@ async def _serving(
         preview = PreviewService(settings, environments, indirector, client, on_question)
         previews = PreviewEndpoint(preview.lines, settings.max_previews) if settings.max_previews else None
         hook = await _deploy_hook(settings, code, supervisor, ends)
-        rollout = RolloutEndpoint(rollouts.storage) if rollouts is not None else None
+        rollout = RolloutEndpoint(rollouts.storage, start_by_program(settings))
         orders = RunEndpoint(agents, NodeSelector(indirector.facts, client), trail) if agents is not None else None
         parts = (server, CaEndpoints(ca, limits) if ca else None, previews, rollout, orders, hook, proxy)
         served = MasterAppOptions(
@@ -340,23 +341,34 @@ async def _serving(
         ends.push_async_callback(asyncio.to_thread, record_file.write, compile_pool.origins)
         if recorder is not None:
             supervisor.start(RECORD_DEPENDENCIES, recorder.keep_written)
-        if rollouts is not None:
-            rollouts.describe(metrics)
-            supervisor.start(WATCH_ROLLOUTS, rollouts.keep_watch)
+        rollouts.describe(metrics)
+        supervisor.start(WATCH_ROLLOUTS, rollouts.keep_watch)
         supervisor.start(RECORD_ORIGINS, partial(record_file.keep_written, compile_pool.origins))
         _start_watches(settings, ca, state, http, health, metrics, crl_refresh, supervisor)
         yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port, agents)
 
 
-def _rollouts(settings: MasterSettings, environments: Environments) -> RolloutWatch:
-    """Return what watches the rollouts of a master that shares its state with no other."""
-    return RolloutWatch(
-        RolloutFiles(settings.environmentpath),
+def _rollouts(settings: MasterSettings, environments: Environments, code: SharedCode | None) -> RolloutWatch:
+    """Return what watches the rollouts, of this master or of all that share its state."""
+    current, timeout = current_versions(environments.root_of), settings.command_timeout
+    if code is None:
+        return RolloutWatch(
+            RolloutFiles(settings.environmentpath), environments.root_of, current, switch_by_program(settings), timeout=timeout
+        )
+    from .rollouts.rows import TOPIC as ROLLOUTS
+    from .rollouts.rows import RolloutRows
+
+    watch = RolloutWatch(
+        RolloutRows(code.state.database, settings.certname),
         environments.root_of,
-        current_versions(environments.root_of),
+        code.runs.current,
         switch_by_program(settings),
-        timeout=settings.command_timeout,
+        version_of_run=code.runs.version_under_way,
+        programs=program_folder(settings),
+        timeout=timeout,
     )
+    code.state.notices.on(ROLLOUTS, watch.hear)
+    return watch
 
 
 async def _state_termini(settings: MasterSettings, state: SharedState | None, ends: AsyncExitStack) -> StateTermini:
@@ -393,12 +405,13 @@ def _shared_code(settings: MasterSettings, environments: Environments, state: Sh
     """Return the code that a master shares with others, and add to its health that it has the current versions."""
     from .code.follower import CodeProblem
     from .code.shared import SharedCode
+    from .rollouts.rows import version_of_wave
 
     async def follow() -> list[CodeProblem]:
         result = await run_deploy(settings, ["--follow"], "make the code of other masters")
         return [CodeProblem(**problem) for problem in result["problems"]]
 
-    code = SharedCode.of(settings, environments, state, follow, partial(health.note, CODE))
+    code = SharedCode.of(settings, environments, state, follow, partial(health.note, CODE), version_of_wave)
     health.add([Condition(CODE, "The code of this master is behind that of the others", COMPILING, code.follower.condition)])
     return code
 

@@ -78,7 +78,7 @@ def main(options: DeployOptions, flags: dict[str, Any]) -> int:
     quiet = options.as_json
     own_settings = load(AgentSettings, section="user", flags=flags)  # before another account has other folders by default
     say_step: Callable[[str], None] = (lambda text: None) if quiet else (lambda text: print(f"Notice: {text}", flush=True))
-    with _deployments(settings, lambda root: bring_modules(root, own_settings), say_step) as deployments:
+    with open_deployments(settings, lambda root: bring_modules(root, own_settings), say_step) as deployments:
         return _run(deployments, options)
 
 
@@ -125,7 +125,7 @@ def _run(deployments: Deployments, options: DeployOptions) -> int:
 
 
 @contextmanager
-def _deployments(settings: MasterSettings, bring: BringModules, say_step: Callable[[str], None]) -> Iterator[Deployments]:
+def open_deployments(settings: MasterSettings, bring: BringModules, say_step: Callable[[str], None]) -> Iterator[Deployments]:
     """Open the deployments of one master, or of all that share its state; raise ConfigError when a library is missing."""
     state = SharedState.at(settings.state)
     if state is None:

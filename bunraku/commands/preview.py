@@ -38,7 +38,7 @@ class PreviewOptions(CommandOptions):
 
     from_: str = text("SIDE", "a deployed environment, or a folder (with a slash in its name); with --repo a branch, tag or commit")
     to: str = text("SIDE", "the same, of the changed code")
-    repo: str = text("URL_OR_PATH", "a control repository, of which git exports both revisions to a temporary folder")
+    repo: str = text("ADDRESS", "a control repository, of which git exports both revisions to a temporary folder")
     server: str = text("HOST", "a master that previews two of its environments, if its auth.conf allows this host /puppet/v1/preview")
     modules: tuple[str, ...] = texts("FOLDER", "further modules of both sides, as those that a Puppetfile names; may be repeated")
     nodes: tuple[str, ...] = texts("NAME,…", "the nodes with these certnames")
@@ -94,7 +94,7 @@ class PreviewOptions(CommandOptions):
     (MasterSettings,),
     usage=[
         "--from SIDE --to SIDE --all | --nodes NAME,… | --file FILE | --query PQL",
-        "--repo URL_OR_PATH --from REVISION --to REVISION --all | …",
+        "--repo ADDRESS --from REVISION --to REVISION --all | …",
         "--server HOST --from ENVIRONMENT --to ENVIRONMENT --all | …",
     ],
     text="""Compiles the catalogs of nodes from two states of the code, on a master, and prints the differences. Nothing is deployed. A node

@@ -6,31 +6,31 @@ import asyncio
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from master.deploy.deployment import ChecksFailed, DeploymentOptions, Deployments
-from master.rollouts.actions import ACTIONS, MAX_REASON, command_rollout
+from master.rollouts.actions import ACTIONS, MAX_REASON, command_rollout, program_folder, require_program
 from master.rollouts.machine import ABORTED, COMPLETED, ROLLED_BACK, STOPPED
 from master.rollouts.status import status_of
-from master.rollouts.storage import RolloutStorage
+from master.rollouts.storage import RolloutFiles, RolloutStorage
 from shared.data.durations import duration
 from shared.data.plainjson import dumps_pretty
-from shared.errors import ConfigError, NotFound, PuppetError, Unsupported
+from shared.errors import ConfigError, NotFound, PuppetError
 from shared.process.cli import flag, text
 from shared.process.command import CommandSpec
+from shared.process.service import account_of
 from shared.settings import AgentSettings, MasterSettings, load
 from shared.settings.master import settings_beside_master
+from shared.state.masters import SharedState
 
 from ..faces import JsonFaceOptions
-from ..previews.text import text_lines
-from ..rollouts.page import render_status
-from ..rollouts.start import CatalogsFailed, RolloutStart, RolloutWishes
 from ..rollouts.text import headline, next_text, status_lines
-from .deploy import become_deployer, bring_modules, print_findings
-from .preview import PreviewCommand, PreviewOptions, write_html
+
+if TYPE_CHECKING:
+    from ..rollouts.start import RolloutWishes
 
 BAD: Final = 4
 _PERIOD: Final = 1.0  # seconds between two looks of `watch`
@@ -61,6 +61,8 @@ class RolloutOptions(JsonFaceOptions):
 
     def wishes(self) -> RolloutWishes:
         """Return the options of a rollout that the command line names; ConfigError."""
+        from ..rollouts.start import RolloutWishes
+
         values = {"waves": self.waves, "wait": self.wait, "max_failed": self.max_failed, "on_failure": self.on_failure}
         given = {name: value for name, value in values.items() if value}
         return RolloutWishes.of(given | ({"noop_first": True} if self.noop_first else {}), "puppet rollout")
@@ -108,6 +110,25 @@ def main(options: RolloutOptions, flags: dict[str, Any]) -> int:
     return run(RolloutCommandLine(options, flags, settings_beside_master(flags)))
 
 
+@contextmanager
+def open_rollouts(settings: MasterSettings) -> Iterator[RolloutStorage]:
+    """Open the rollouts of a master, or of all that share its state; raise PuppetError."""
+    state = SharedState.at(settings.state, keep_alive=False)
+    if state is None:
+        yield RolloutFiles(settings.environmentpath)
+        return
+    from master.rollouts.rows import RolloutRows
+
+    if account_of(settings) is not None:  # a database may not know root
+        from master.process import take_service_account
+
+        try:
+            take_service_account(settings)
+        except OSError as err:
+            raise PuppetError(f"The command could not change to the account {settings.user}: {err}") from err
+    yield RolloutRows(state.database, settings.certname)
+
+
 @dataclass(frozen=True, slots=True)
 class RolloutCommandLine:
     """One call of `puppet rollout`."""
@@ -116,37 +137,34 @@ class RolloutCommandLine:
     flags: Mapping[str, Any]
     settings: MasterSettings
 
-    @property
-    def storage(self) -> RolloutStorage:
-        return self.deployments().rollouts
-
-    def deployments(self, bring: Callable[[Path], None] = lambda root: None) -> Deployments:
-        if self.settings.state != "files":
-            message = "A rollout is of one master: it is not supported for those that share their state in a database"
-            raise Unsupported(message, hint="puppet deploy gives a version to all nodes of all these masters at once.")
-        quiet = self.options.as_json
-        return Deployments(self.settings, bring, (lambda text: None) if quiet else (lambda text: print(f"Notice: {text}", flush=True)))
-
     # --- actions
 
     def start(self) -> int:
+        # The preview and the deployment are large.
+        from master.deploy.deployment import ChecksFailed, DeploymentOptions
+
+        from ..previews.text import text_lines
+        from ..rollouts.start import CatalogsFailed, RolloutStart
+        from .deploy import become_deployer, bring_modules, open_deployments, print_findings
+        from .report import stored_runs
+
         options, environment = self.options, self.options.environment
         wishes = options.wishes()
         for program in filter(None, (options.check, options.notify)):
-            if not Path(program).is_absolute() or not Path(program).is_file():
-                raise ConfigError(f"'{program}' is not the path of a program", hint="Give an absolute path.")
+            require_program(program, program_folder(self.settings))
         own_settings = load(AgentSettings, section="agent", flags=self.flags)  # before another account has other folders by default
-        deployments = self.deployments(lambda root: bring_modules(root, own_settings))
-        become_deployer(deployments, [environment])
-        start = RolloutStart(self.settings, deployments, self._preview, self._interval(own_settings))
+        say: Callable[[str], None] = (lambda text: None) if options.as_json else (lambda text: print(f"Notice: {text}", flush=True))
         wanted = DeploymentOptions(options.repo, options.ref, options.checks)
         try:
-            rollout = start.start(environment, wanted, wishes, options.check, options.notify)
+            with open_deployments(self.settings, lambda root: bring_modules(root, own_settings), say) as deployments:
+                become_deployer(deployments, [environment])
+                start = RolloutStart(self.settings, deployments, self._preview, stored_runs, self._interval(own_settings))
+                rollout = start.start(environment, wanted, wishes, options.check, options.notify)
         except ChecksFailed as err:
             print_findings(err.findings)
             raise
         except CatalogsFailed as err:
-            for line in text_lines({**err.preview, "changes": []}, colored=sys.stderr.isatty()):
+            for line in () if options.as_json else text_lines({**err.preview, "changes": []}, colored=sys.stderr.isatty()):
                 print(line, file=sys.stderr)
             print(f"Error: {err}\n{err.hint}", file=sys.stderr)
             return BAD
@@ -161,8 +179,12 @@ class RolloutCommandLine:
             raise ConfigError(f"puppet rollout {options.action} takes fewer environments", hint=options.flag_hint or "See --help.")
         if options.html and not names:
             raise ConfigError("--html shows the rollout of one environment", hint="Name it: puppet rollout status ENVIRONMENT --html FILE.")
-        statuses = [self._status(name) for name in names or self.storage.environments()]
+        with open_rollouts(self.settings) as storage:
+            statuses = [self._status(name, storage) for name in names or storage.environments()]
         if options.html:
+            from ..rollouts.page import render_status
+            from .preview import write_html
+
             write_html(Path(options.html), render_status(statuses[0]))
         if options.as_json:
             sys.stdout.buffer.write(dumps_pretty(statuses[0] if names else statuses))
@@ -179,17 +201,21 @@ class RolloutCommandLine:
         if len(options.reason) > MAX_REASON:
             raise ConfigError(f"--reason has at most {MAX_REASON} characters")
         try:
-            rollout = command_rollout(self.storage, options.environment, options.action, options.reason, time.time())
+            with open_rollouts(self.settings) as storage:
+                rollout = command_rollout(storage, options.environment, options.action, options.reason)
         except OSError as err:
             raise PuppetError(f"The rollout of {options.environment} cannot be changed: {err}") from err
         return self._print(status_of(rollout), lambda status: [headline(status)])
 
     def watch(self) -> int:
-        environment, storage = self.options.environment, self.storage
+        with open_rollouts(self.settings) as storage:
+            return self._watch(storage)
+
+    def _watch(self, storage: RolloutStorage) -> int:
         drawn = 0
         seen: list[dict[str, str]] = []
         while True:
-            status = self._status(environment, storage)
+            status = self._status(self.options.environment, storage)
             if sys.stdout.isatty():
                 drawn = redraw(status, drawn)
             else:
@@ -205,8 +231,8 @@ class RolloutCommandLine:
 
     # --- parts
 
-    def _status(self, environment: str, storage: RolloutStorage | None = None) -> dict[str, Any]:
-        stored = (storage or self.storage).load(environment)
+    def _status(self, environment: str, storage: RolloutStorage) -> dict[str, Any]:
+        stored = storage.load(environment)
         if stored is None:
             raise NotFound(f"There is no rollout of {environment}", hint=f"Start one: puppet rollout start {environment} --ref REF.")
         return status_of(stored.rollout)
@@ -219,6 +245,8 @@ class RolloutCommandLine:
         return 0
 
     def _preview(self, environments: Any, sides: Any) -> dict[str, Any]:
+        from .preview import PreviewCommand, PreviewOptions
+
         result: dict[str, Any] = asyncio.run(PreviewCommand(PreviewOptions(all=True), self.settings, "").result(environments, sides)).data()
         return result
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +18,7 @@ from master.preview.pool import Sides
 from master.preview.result import PreviewSide
 from master.puppetdb.client import PuppetDbClient, rows_in_pql
 from master.puppetdb.configured import puppetdb_client
-from master.reports.stored import latest_reports
+from master.reports.stored import LatestReport
 from master.rollouts.machine import BadNodesLimit, Rollout, RolloutPlan, begin
 from master.rollouts.prediction import change_text, prediction_of
 from master.rollouts.waves import DEFAULT_WAVES, Wave, parse_waves, waves_of
@@ -86,6 +85,9 @@ def wishes_in(version: Path) -> RolloutWishes:
     return RolloutWishes.of(data, f"{FILE} of the control repository")
 
 
+StoredRuns = Callable[[MasterSettings], Iterable[LatestReport]]
+
+
 class CatalogsFailed(PuppetError):
     """Catalogs do not compile with the new version: the rollout did not begin."""
 
@@ -106,12 +108,14 @@ class RolloutStart:
 
     Args:
         make_preview: Returns the result of a preview of all nodes (docs/preview.md), and blocks; it is told the sides.
+        stored_runs: Returns the last run of each node of which the master stores reports.
         interval: Seconds between two runs of an agent.
     """
 
     settings: MasterSettings
     deployments: Deployments
     make_preview: Callable[[Environments, Sides], dict[str, Any]]
+    stored_runs: StoredRuns
     interval: float
 
     def start(self, environment: str, options: DeploymentOptions, wishes: RolloutWishes, check: str, notify: str) -> Rollout:
@@ -141,15 +145,18 @@ class RolloutStart:
             check=check,
             notify=notify,
         )
-        rollout = asyncio.run(self._begin(plan, sorted(preview["nodes"])))
-        storage = self.deployments.rollouts
-        with self.deployments.archive(environment).locked():
+        nodes = sorted(preview["nodes"])
+        deployments, storage, archive = self.deployments, self.deployments.rollouts, self.deployments.archive(environment)
+        known = asyncio.run(self._known(plan, nodes))
+        with archive.locked(deployments.patience()):
             # The preview took a while, in which somebody may have deployed, or started another one.
-            self.deployments.check_rollout(environment)
-            if self.deployments.archive(environment).current() != result.before:
+            deployments.check_rollout(environment)
+            if deployments.current(archive) != result.before:
                 raise Conflict(f"{environment} was deployed in between", hint="Start the rollout again.")
             last = storage.load(environment)
+            deployments.admit(archive, result.version)
             storage.save_prediction(environment, prediction_of(result.version, preview))
+            rollout = begin(known.plan, nodes, storage.now(), failing=known.failing, silent=known.silent, habits=known.habits)
             return storage.save(rollout, last.revision if last is not None else 0).rollout
 
     def _preview(self, environment: str, result: DeploymentResult, folder: Path) -> dict[str, Any]:
@@ -164,20 +171,30 @@ class RolloutStart:
             raise CatalogsFailed(environment, preview)
         return preview
 
-    async def _begin(self, plan: RolloutPlan, nodes: Sequence[str]) -> Rollout:
-        """Return the rollout with what is known about its nodes' last runs."""
+    async def _known(self, plan: RolloutPlan, nodes: Sequence[str]) -> _LastRuns:
+        """Return the plan with the nodes of its queries, and what is known about the nodes' last runs."""
         client = await asyncio.to_thread(puppetdb_client, self.settings)
         try:
             found = [frozenset(await certnames_matching(client, wave.query)) if wave.query else frozenset() for wave in plan.waves]
             plan = replace(plan, waves=tuple(replace(wave, members=members) for wave, members in zip(plan.waves, found, strict=True)))
-            runs = await last_runs(client, self.settings, nodes)
+            runs = await last_runs(client, self.settings, nodes, self.stored_runs)
             habits = await last_changes(client) if has_store(self.settings) else {}
         finally:
             await client.close()
         now = datetime.now(UTC)
         silent = [node for node, (_, at) in runs.items() if at is None or (now - at).total_seconds() > 2 * self.interval]
         failing = [node for node, (status, _) in runs.items() if status == "failed"]
-        return begin(plan, nodes, time.time(), failing=failing, silent=silent, habits=habits)
+        return _LastRuns(plan, failing, silent, habits)
+
+
+@dataclass(frozen=True, slots=True)
+class _LastRuns:
+    """A plan, and what is known about its nodes' last runs: see `begin`."""
+
+    plan: RolloutPlan
+    failing: Sequence[str]
+    silent: Sequence[str]
+    habits: Mapping[str, Sequence[str]]
 
 
 def has_store(settings: MasterSettings) -> bool:
@@ -185,7 +202,9 @@ def has_store(settings: MasterSettings) -> bool:
     return settings.storeconfigs or "puppetdb" in settings.reports
 
 
-async def last_runs(client: PuppetDbClient, settings: MasterSettings, nodes: Sequence[str]) -> dict[str, tuple[str, datetime | None]]:
+async def last_runs(
+    client: PuppetDbClient, settings: MasterSettings, nodes: Sequence[str], stored_runs: StoredRuns
+) -> dict[str, tuple[str, datetime | None]]:
     """Return, by node, the status of its last run and when it reported; nothing about nodes where no reports are stored."""
     if has_store(settings):
         rows = await rows_in_pql(client, "nodes[certname, latest_report_status, report_timestamp] { }", _LAST_RUNS)
@@ -193,9 +212,9 @@ async def last_runs(client: PuppetDbClient, settings: MasterSettings, nodes: Seq
         return {node: runs.get(node, ("", None)) for node in nodes}
     if "store" not in settings.reports:
         return {}
-    reports = await asyncio.to_thread(lambda: list(latest_reports(settings.reportdir, nodes)))
-    wanted = set(nodes)
-    return {report.node: (report.status, report.received) for report in reports if report.node in wanted}
+    reports = await asyncio.to_thread(lambda: list(stored_runs(settings)))
+    known = {report.node: (report.status, report.received) for report in reports}
+    return {node: known.get(node, ("none", None)) for node in nodes}
 
 
 async def last_changes(client: PuppetDbClient) -> dict[str, list[str]]:

@@ -75,8 +75,11 @@ class CodeKnowledge:
         """
         Return whether runs with another version than the current one may be under way.
 
-        It is so after a switch, and while one may come: a pending one that this master has not heard the end of may have happened.
+        It is so during a rollout, after a switch, and while one may come: a pending one that this master has not heard the end of may have
+        happened.
         """
+        if self.snapshot is not None and environment in self.snapshot.rolling:
+            return True
         since = self._learned if environment in self._pending else self._switched.get(environment, float("-inf"))
         return self.clock() - since < LONGEST_RUN
 

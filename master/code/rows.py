@@ -12,12 +12,21 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from shared.errors import Unavailable
 from shared.state.notices import notify
-from shared.state.tables import answers, deployments, environments, masters, runs, versions
+from shared.state.tables import (
+    answers,
+    deployments,
+    environments,
+    masters,
+    rollout_predictions,
+    rollouts,
+    runs,
+    versions,
+)
 
 TOPIC = "code"
 BEAT = 5.0
@@ -78,12 +87,14 @@ class Snapshot:
     Attributes:
         current: By environment.
         ages: The seconds since an environment was switched.
+        rolling: The environments in which a rollout decides on the versions of new runs, or may begin to.
         adopted: The environments of which folders that are in a link's place become versions.
-        wanted: The versions that each master should have: current ones, pending ones, and those that runs may still use.
+        wanted: The versions that each master should have: current ones, pending ones, those of rollouts, and those that runs may still use.
     """
 
     current: Mapping[str, Current]
     ages: Mapping[str, float]
+    rolling: Collection[str]
     adopted: Collection[str]
     pending: Sequence[Pending]
     wanted: Sequence[Version]
@@ -131,12 +142,20 @@ def read_snapshot(connection: Connection, keep_time: float) -> Snapshot:
     )
     all_pending = [Pending(*row) for row in pending]
     age = func.extract("epoch", func.now() - environments.c.switched_at)
-    of_current = select(environments.c.environment, environments.c.version, environments.c.deployment, age, deployments.c.adopt)
+    of_current = select(
+        environments.c.environment,
+        environments.c.version,
+        environments.c.deployment,
+        age,
+        environments.c.is_rolling,
+        deployments.c.adopt,
+    )
     joined = environments.outerjoin(deployments, deployments.c.id == environments.c.deployment)
     rows = connection.execute(of_current.select_from(joined)).all()
-    current = {name: Current(version, deployment) for name, version, deployment, _, _ in rows}
+    current = {row[0]: Current(row[1], row[2]) for row in rows}
     ages = {row[0]: float(row[3]) for row in rows}
-    adopted = {row[0] for row in rows if row[4]} | {each.environment for each in all_pending if each.adopt}
+    rolling = {row[0] for row in rows if row[4]}
+    adopted = {row[0] for row in rows if row[5]} | {each.environment for each in all_pending if each.adopt}
     is_current = select(environments).where(
         environments.c.environment == versions.c.environment, environments.c.version == versions.c.version
     )
@@ -144,8 +163,10 @@ def read_snapshot(connection: Connection, keep_time: float) -> Snapshot:
         deployments.c.environment == versions.c.environment, deployments.c.version == versions.c.version, deployments.c.state == "pending"
     )
     in_use = versions.c.replaced_at > func.now() - timedelta(seconds=keep_time)
-    wanted = connection.execute(select(*_DESCRIPTION).where(or_(is_current.exists(), is_pending.exists(), in_use)))
-    return Snapshot(current, ages, adopted, all_pending, [Version(*row) for row in wanted])
+    begins = select(environments).where(environments.c.deployment == versions.c.deployment, environments.c.is_rolling)
+    is_needed = or_(is_current.exists(), is_pending.exists(), begins.exists(), _is_rolled_out(), in_use)
+    wanted = connection.execute(select(*_DESCRIPTION).where(is_needed))
+    return Snapshot(current, ages, rolling, adopted, all_pending, [Version(*row) for row in wanted])
 
 
 def read_history(connection: Connection, environment: str) -> tuple[str | None, list[StoredVersion]]:
@@ -165,11 +186,21 @@ def add_version(connection: Connection, version: Version) -> None:
     connection.execute(insert(versions).values(**values, deployed_at=func.now()).on_conflict_do_nothing())
 
 
-def begin(connection: Connection, environment: str, version: str, who: str, *, is_new: bool = True, adopt: bool = False) -> int:
+def begin(
+    connection: Connection,
+    environment: str,
+    version: str,
+    who: str,
+    *,
+    is_new: bool = True,
+    adopt: bool = False,
+    is_rollout: bool = False,
+) -> int:
     """
     Begin the switch to a version that is known, or with '' an environment's removal, and tell the masters; return its number.
 
     Args:
+        is_rollout: The environment is not switched: a rollout may give runs the version afterwards.
         is_new: False: it is a rollback, which leaves the order of versions as it is.
         adopt: Whether folders that are in the place of the environment's link become versions.
     Raises:
@@ -180,6 +211,7 @@ def begin(connection: Connection, environment: str, version: str, who: str, *, i
         version=version,
         is_new=is_new,
         adopt=adopt,
+        is_rollout=is_rollout,
         requested_by=who,
         requested_at=func.now(),
         state="pending",
@@ -234,7 +266,7 @@ def settle(connection: Connection, deployment: int, *, timeout: float, keep: int
         update(deployments).where(deployments.c.id == deployment).values(state="failed" if problem else "done", problem=problem)
     )
     if not problem:
-        _switch(connection, row)
+        (_begin_rollout if row.is_rollout else _switch)(connection, row)
     _forget(connection, row.environment, keep=keep, keep_time=keep_time)
     notify(connection, TOPIC)
     return Settlement(problem, left_out)
@@ -246,15 +278,39 @@ def _switch(connection: Connection, row: Any) -> None:
     replaced = select(environments.c.version).where(environments.c.environment == row.environment).scalar_subquery()
     of_replaced = update(versions).where(here, versions.c.version == replaced, versions.c.version != row.version)
     connection.execute(of_replaced.values(replaced_at=func.now()))
-    values = {"version": version, "deployment": row.id, "switched_at": func.now()}
+    values = {"version": version, "deployment": row.id, "switched_at": func.now(), "is_rolling": False}
     statement = insert(environments).values(environment=row.environment, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=[environments.c.environment], set_=values))
     if version is None:
         connection.execute(delete(versions).where(here))
-        connection.execute(delete(runs).where(runs.c.environment == row.environment))
+        for table in (runs, rollouts, rollout_predictions):
+            connection.execute(delete(table).where(table.c.environment == row.environment))
         return
     order = {"deployment": row.id} if row.is_new else {}
     connection.execute(update(versions).where(here, versions.c.version == version).values(replaced_at=None, **order))
+
+
+def _begin_rollout(connection: Connection, row: Any) -> None:
+    """Have no master answer from memory in an environment any more, for a rollout may give runs the version of a deployment."""
+    here = environments.c.environment == row.environment
+    connection.execute(update(environments).where(here).values(deployment=row.id, is_rolling=True))
+    of_version = versions.c.environment == row.environment, versions.c.version == row.version
+    connection.execute(update(versions).where(*of_version).values(deployment=row.id, replaced_at=None))
+
+
+def end_rollout(connection: Connection, environment: str, version: str) -> None:
+    """Have new runs get the environment's current version again, after a rollout of another version; nothing if it is current now."""
+    is_rolling = update(environments).where(environments.c.environment == environment, environments.c.is_rolling)
+    # Runs may be under way that began with the other version, as after a switch.
+    if connection.execute(is_rolling.values(is_rolling=False, switched_at=func.now())).rowcount:
+        of_version = versions.c.environment == environment, versions.c.version == version
+        connection.execute(update(versions).where(*of_version).values(replaced_at=func.now()))
+        notify(connection, TOPIC)
+
+
+def _is_rolled_out() -> ColumnElement[bool]:
+    rolls_out = rollouts.c.environment == versions.c.environment, rollouts.c.after == versions.c.version, rollouts.c.is_active
+    return select(rollouts).where(*rolls_out).exists()
 
 
 def _forget(connection: Connection, environment: str, *, keep: int, keep_time: float) -> None:
@@ -263,7 +319,7 @@ def _forget(connection: Connection, environment: str, *, keep: int, keep_time: f
     latest = select(versions.c.version).where(here, versions.c.deployment.is_not(None)).order_by(versions.c.deployment.desc()).limit(keep)
     is_current = versions.c.version == select(environments.c.version).where(environments.c.environment == environment).scalar_subquery()
     is_old = and_(versions.c.version.not_in(latest), or_(versions.c.replaced_at.is_(None), versions.c.replaced_at <= long_ago))
-    connection.execute(delete(versions).where(here, is_old, is_current.is_not(True)))
+    connection.execute(delete(versions).where(here, is_old, is_current.is_not(True), ~_is_rolled_out()))
     connection.execute(delete(runs).where(runs.c.environment == environment, runs.c.began < long_ago))
     connection.execute(
         delete(deployments).where(

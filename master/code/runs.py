@@ -116,6 +116,16 @@ class RunRows:
         """See Runs."""
         return self._for_new_run
 
+    def current(self, client: str, environment: str) -> str:
+        """Return the folder of an environment's current version, as far as is known; '' when masters share none of it."""
+        current = self.code.current(environment)
+        return self.code.folder(environment, str(current.version)) if current is not None else ""
+
+    def version_under_way(self, client: str, environment: str) -> str:
+        """Return the version of the run of which a client has got the catalog last; '' when there is none. StateAway."""
+        is_its = runs.c.certname == client, runs.c.environment == environment, runs.c.has_catalog
+        return self.database.transact(lambda connection: connection.scalar(select(runs.c.version).where(*is_its))) or ""
+
     def _for_new_run(self, client: str, environment: str) -> str:
         def ask(connection: Connection) -> _Answer | None:
             row = connection.execute(self.new_run(client, environment)).one_or_none()

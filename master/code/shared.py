@@ -15,7 +15,7 @@ from .follower import CodeFollower, Follow, FollowerOptions
 from .knowledge import CodeKnowledge
 from .pushes import SharedPushes
 from .rows import TOPIC
-from .runs import RunRows
+from .runs import NewRun, RunRows, current_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,18 @@ class SharedCode:
 
     @classmethod
     def of(
-        cls, settings: MasterSettings, environments: Environments, state: SharedState, follow: Follow, on_problem: Callable[[str], None]
+        cls,
+        settings: MasterSettings,
+        environments: Environments,
+        state: SharedState,
+        follow: Follow,
+        on_problem: Callable[[str], None],
+        new_run: NewRun = current_version,
     ) -> SharedCode:
-        """Return the code of a master; nothing is looked at yet. For the callbacks see `CodeFollower`."""
+        """Return the code of a master; nothing is looked at yet. For the callbacks see `CodeFollower`, for `new_run` `RunRows`."""
         code = CodeKnowledge(environments.settings.environmentpath)
         alone = RunVersions(current_versions(environments.root_of), settings.deploy_keep_time)
-        runs = RunRows(state.database, code, alone, settings.deploy_keep_time)
+        runs = RunRows(state.database, code, alone, settings.deploy_keep_time, new_run)
         options = FollowerOptions(settings.certname, settings.deploy_timeout, settings.deploy_keep, settings.deploy_keep_time)
         follower = CodeFollower(state.database, code, options, follow, on_problem)
         state.notices.on(TOPIC, follower.hear)

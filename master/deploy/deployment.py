@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -160,16 +159,23 @@ class Deployments:
             ChecksFailed, PuppetError: As `deploy`.
         """
         archive = self.archive(environment)
-        with plain_umask(), archive.locked():
+        with plain_umask(), archive.locked(self.patience()):
             self.check_rollout(environment)
-            before = archive.current()
+            history, before = self.history(environment), self.current(archive)
             if before is None:
                 raise Conflict(f"{environment} has no version before this one", hint=f"Deploy it once: puppet deploy {environment}.")
-            version, commit, ref, findings = self._store(archive, archive.history(), options)
+            version, commit, ref, findings = self._store(archive, history, options)
             if version == before:
                 raise Conflict(f"{environment} is {version} already", hint="There is nothing to roll out.")
             archive.add_to_history(version)
         return DeploymentResult(environment, version, before, commit, ref, findings=findings)
+
+    def current(self, archive: VersionArchive) -> str | None:
+        """Return the current version of an environment; None when it is not deployed."""
+        return archive.current()
+
+    def admit(self, archive: VersionArchive, version: str) -> None:
+        """Have masters be ready for a rollout of a version that is stored here. Blocks; the caller holds the lock. Raises PuppetError."""
 
     def _store(self, archive: VersionArchive, history: VersionHistory, options: DeploymentOptions) -> tuple[str, str, str, list[Finding]]:
         """Return the version of a ref, which is stored, its commit, the ref and the findings of the checks; the caller holds the lock."""
@@ -201,8 +207,8 @@ class Deployments:
         )
 
     def _abort_rollout(self, environment: str) -> None:
-        def change(rollout: Rollout) -> Rollout:
-            return advance(rollout, [RolloutCommand("abort", "puppet deploy")], time.time()) if rollout.is_active else rollout
+        def change(rollout: Rollout, now: float) -> Rollout:
+            return advance(rollout, [RolloutCommand("abort", "puppet deploy")], now) if rollout.is_active else rollout
 
         before, rollout = update_rollout(self.rollouts, environment, change)
         if rollout is not before:

@@ -18,6 +18,8 @@ from ..code import rows
 from ..code.archive import ADOPTED, VersionArchive
 from ..code.follower import CodeProblem
 from ..code.history import DeployedVersion, VersionHistory
+from ..rollouts.rows import RolloutRows
+from ..rollouts.storage import RolloutStorage
 from .deployment import DeploymentOptions, Deployments, Switched, plain_umask
 from .git import Repository
 from .tree import digest_of
@@ -67,6 +69,26 @@ class SharedDeployments(Deployments):
         if options.is_pushed and versions and versions[-1].current and versions[-1].record["commit"] == commit:
             return versions[-1].code_id
         return Deployments.stored_version(self, archive, commit, options)
+
+    @property
+    def rollouts(self) -> RolloutStorage:
+        """The rollouts of all masters."""
+        return RolloutRows(self.database, self.settings.certname)
+
+    def current(self, archive: VersionArchive) -> str | None:
+        """Return the current version of an environment, as the rows say; raise Unavailable while this master does not have it."""
+        current = self.history(archive.root.name).current
+        if current is not None and not archive.record(current.code_id):
+            message = f"This master does not have the version {current.code_id} of the environment {archive.root.name} yet"
+            raise Unavailable(message, hint="Try again when it has, or on another master.")
+        return current.code_id if current is not None else None
+
+    def admit(self, archive: VersionArchive, version: str) -> None:
+        """Have all masters make a version, and learn that runs may get it soon; wait for that. See `Deployments.admit`."""
+        described = self._described(archive, version)
+        self.database.transact(lambda connection: rows.add_version(connection, described))
+        for finding in self._ended(archive, self._begin(archive, version, is_rollout=True)):
+            self.say(finding.message)
 
     def switch(self, archive: VersionArchive, version: str, history: VersionHistory, *, is_new: bool, adopt: bool) -> Switched:
         """
@@ -169,9 +191,10 @@ class SharedDeployments(Deployments):
             archive.switch(version, is_new=True, adopt=adopt)  # our own master has the version when agents can ask for it
         yield from self._ended(archive, number)
 
-    def _begin(self, archive: VersionArchive, version: str, *, is_new: bool = True, adopt: bool = False) -> int:
+    def _begin(self, archive: VersionArchive, version: str, *, is_new: bool = True, adopt: bool = False, is_rollout: bool = False) -> int:
         environment, who = archive.root.name, self.settings.certname
-        return self.database.transact(lambda connection: rows.begin(connection, environment, version, who, is_new=is_new, adopt=adopt))
+        options = {"is_new": is_new, "adopt": adopt, "is_rollout": is_rollout}
+        return self.database.transact(lambda connection: rows.begin(connection, environment, version, who, **options))
 
     def _ended(self, archive: VersionArchive, number: int) -> Iterator[Finding]:
         """Wait until a deployment has ended; yield the masters that are left out. PuppetError when it has failed."""

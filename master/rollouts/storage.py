@@ -1,9 +1,14 @@
-"""Where rollouts are stored: beside the versions of their environment, a file for the state and one for the prediction."""
+"""
+Where rollouts are stored: beside the versions of their environment, a file for the state and one for the prediction.
+
+Masters that share their state have rows instead: `rows`.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -45,12 +50,21 @@ class RolloutStorage(Protocol):
     def save_prediction(self, environment: str, prediction: Mapping[str, Any]) -> None:
         """Store the prediction of the rollout that begins next."""
 
+    def now(self) -> float:
+        """Return the time by the clock that all who store states go by, in seconds since the epoch."""
+
+    def claim(self, environment: str) -> bool:
+        """Return whether this master may do what is due; no other one may until `release`, or this one's end."""
+
+    def release(self, environment: str) -> None:
+        """Let any master do what is due from now on."""
+
 
 def update_rollout(
-    storage: RolloutStorage, environment: str, change: Callable[[Rollout], Rollout]
+    storage: RolloutStorage, environment: str, change: Callable[[Rollout, float], Rollout]
 ) -> tuple[Rollout, Rollout] | tuple[None, None]:
     """
-    Store what `change` makes of a rollout, unless it returns it as it is; return it before and after. Blocks.
+    Store what `change` makes of a rollout at a time, unless it returns it as it is; return it before and after. Blocks.
 
     `change` is called again when another process was faster. Raises PuppetError, OSError.
     """
@@ -58,7 +72,7 @@ def update_rollout(
         stored = storage.load(environment)
         if stored is None:
             return None, None
-        rollout = change(stored.rollout)
+        rollout = change(stored.rollout, storage.now())
         if rollout is stored.rollout:
             return rollout, rollout
         with suppress(Conflict):
@@ -68,9 +82,10 @@ def update_rollout(
 
 @dataclass(eq=False, repr=False)
 class RolloutFiles(RolloutStorage):
-    """The rollouts below the folders of environments, read again only when a file has changed."""
+    """The rollouts below the folders of environments, read again only when a file has changed; no other master has them."""
 
     roots: Sequence[Path]
+    clock: Callable[[], float] = time.time
     _read: dict[str, tuple[Identity, StoredRollout]] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -124,6 +139,15 @@ class RolloutFiles(RolloutStorage):
         make_directory(folder, inherit=True)
         write_atomic(folder / PREDICTION, plainjson.dumps(dict(prediction)), mode=0o640, owner=owner_in(folder))
 
+    def now(self) -> float:
+        return self.clock()
+
+    def claim(self, environment: str) -> bool:
+        return True
+
+    def release(self, environment: str) -> None:
+        pass
+
     def _folder(self, environment: str) -> Path:
         """Return the folder with the versions of an environment; BadName, ConfigError."""
         name = valid_environment(environment)
@@ -143,17 +167,23 @@ def _stamp(path: Path) -> Stamp:
 
 
 def state_data(stored: StoredRollout) -> dict[str, Any]:
-    """Return a state as plain data; of each node a list of its attributes, as there are many nodes."""
-    rollout, plan = stored.rollout, stored.rollout.plan
+    """Return a state as plain data."""
+    nodes = {name: node_data(node) for name, node in stored.rollout.nodes.items()}
+    return {**head_data(stored.rollout), "revision": stored.revision, "nodes": nodes}
+
+
+def head_data(rollout: Rollout) -> dict[str, Any]:
+    """Return a state as plain data, without its nodes."""
+    plan = rollout.plan
     waves = [asdict(wave) | {"members": sorted(wave.members)} for wave in plan.waves]
     shown = {name: getattr(plan, name) for name in _names(RolloutPlan)} | {"waves": waves, "max_failed": asdict(plan.max_failed)}
-    values = {name: getattr(rollout, name) for name in _names(Rollout)}
-    nodes = {name: list(_node_values(node)) for name, node in rollout.nodes.items()}
-    return {"format": FORMAT, "revision": stored.revision, **values, "plan": shown, "nodes": nodes}
+    values = {name: getattr(rollout, name) for name in _names(Rollout) if name != "nodes"}
+    return {"format": FORMAT, **values, "plan": shown}
 
 
-def _node_values(node: RolloutNode) -> Iterator[Any]:
-    return (getattr(node, name) for name in _NODE)
+def node_data(node: RolloutNode) -> list[Any]:
+    """Return a node's attributes as plain data: a list, as there are many nodes."""
+    return [getattr(node, name) for name in _NODE]
 
 
 def _names(cls: Any) -> tuple[str, ...]:
@@ -165,25 +195,25 @@ _NODE: Final = _names(RolloutNode)
 
 def _read_state(path: Path) -> StoredRollout:
     try:
-        data = plainjson.loads(read_regular(path))
-        if data["format"] != FORMAT:
-            raise PuppetError(f"{path} has the format {data['format']}, of another release", hint="Remove it: its rollout ends so.")
-        return state_of(data)
+        return state_of(plainjson.loads(read_regular(path)))
     except (OSError, BadData, KeyError, TypeError, ValueError) as err:
         raise PuppetError(f"The state of a rollout {path} cannot be read: {err}", hint="Remove it: its rollout ends so.") from err
 
 
 def state_of(data: Mapping[str, Any]) -> StoredRollout:
     """Return the state in plain data; raise KeyError, TypeError, ValueError."""
+    if data["format"] != FORMAT:
+        raise ValueError(f"it has the format {data['format']}, of another release")
     waves = tuple(replace(Wave(**wave), members=frozenset(wave["members"])) for wave in data["plan"]["waves"])
     plan = RolloutPlan(**data["plan"] | {"waves": waves, "max_failed": BadNodesLimit(**data["plan"]["max_failed"])})
-    nodes = {str(name): _node_of(values) for name, values in data["nodes"].items()}
+    nodes = {str(name): node_of(values) for name, values in data["nodes"].items()}
     log = tuple((float(at), str(text)) for at, text in data["log"])
     values = {name: data[name] for name in _names(Rollout)}
     return StoredRollout(Rollout(**values | {"plan": plan, "nodes": nodes, "log": log}), int(data["revision"]))
 
 
-def _node_of(values: Sequence[Any]) -> RolloutNode:
+def node_of(values: Sequence[Any]) -> RolloutNode:
+    """Return the node in plain data; raise TypeError, ValueError."""
     attributes: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in zip(_NODE, values, strict=True)
     }

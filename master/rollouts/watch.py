@@ -29,6 +29,7 @@ from shared.programs import run_output
 from ..observability.metrics import Metrics
 from ..pools.compiled_catalog import CompiledCatalog
 from ..pools.jobs import CompileJob
+from .actions import require_program
 from .machine import (
     NODE_STATES,
     STOPPED,
@@ -72,26 +73,31 @@ class RolloutWatch:
     Args:
         root_of: Returns the folder of an environment; NotFound.
         current: The version of a run where there is no rollout.
-        timeout: Seconds that a program of the site's may take.
-        now: Seconds since the epoch.
-        period: Seconds between two looks at the stored states; `gathering` those in which observations are stored together.
+        version_of_run: Returns the version of a client's run under way in an environment, '' when it has none. Blocks, briefly. Left out:
+            that of the last catalog from this master.
+        programs: The folder which the site's programs have to be in, see `program_folder`; they may take `timeout` seconds.
+        period: Seconds between two looks at the stored states during a rollout, and `idle` when none is known to be under way; a run that
+            finds one ends the wait. `gathering` are those in which observations are stored together.
     """
 
     storage: RolloutStorage
     root_of: Callable[[str], str]
     current: VersionForRun
     switch: Switch
+    version_of_run: Callable[[str, str], str] | None = None
+    programs: Path | None = None
     timeout: float = 60.0
-    now: Callable[[], float] = time.time
     period: float = 1.0
+    idle: float = 10.0
     gathering: float = 0.2
     _active: dict[str, Rollout] = field(default_factory=dict, init=False)
-    _predictions: dict[str, tuple[str, Prediction | None]] = field(default_factory=dict, init=False)
+    _predictions: dict[str, tuple[float, Prediction | None]] = field(default_factory=dict, init=False)
     _events: dict[str, list[RolloutEvent]] = field(default_factory=dict, init=False)
     _saving: list[asyncio.Future[None]] = field(default_factory=list, init=False)
     _sent: dict[tuple[str, str], str] = field(default_factory=dict, init=False)  # versions of catalogs, for reports that name none
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _acting: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _loop: asyncio.AbstractEventLoop | None = field(default=None, init=False)
     _tried: dict[str, float] = field(default_factory=dict, init=False)
     _problems: dict[str, str] = field(default_factory=dict, init=False)
 
@@ -102,6 +108,8 @@ class RolloutWatch:
         rollout = self._rollout(environment)
         if rollout is None or not client:
             return self.current(client, environment)
+        if environment not in self._active and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._woken.set)
         version = rollout.plan.after if rollout.has_new_version(client) else rollout.plan.before
         return find_version(self.root_of(environment), version) or self.current(client, environment)
 
@@ -120,8 +128,8 @@ class RolloutWatch:
 
     async def catalog(self, job: CompileJob, make: CompileCatalog) -> CompiledCatalog:
         """Return a catalog and note how that went; one of a wave that only simulates is made so. Raises what `make` raises."""
-        stored = await asyncio.to_thread(self._latest, job.environment) if job.pin else None
         version = Path(job.pin).name
+        stored = await asyncio.to_thread(self._deciding, job.environment, version) if job.pin else None
         if stored is None or version not in (stored.rollout.plan.before, stored.rollout.plan.after):
             return await make(job)
         try:
@@ -135,6 +143,11 @@ class RolloutWatch:
         is_noop = version == stored.rollout.plan.after and await asyncio.to_thread(self._is_noop, job, version)
         return await asyncio.to_thread(simulating, catalog) if is_noop else catalog
 
+    def _deciding(self, environment: str, version: str) -> StoredRollout | None:
+        """Return the rollout that a run with this version may belong to, without a look at what is stored if it cannot. Blocks, briefly."""
+        is_current = version in ("", Path(self.current("", environment)).name)
+        return None if environment not in self._active and is_current else self._latest(environment)
+
     def _is_noop(self, job: CompileJob, version: str) -> bool:
         """Return whether a node only simulates the new version, also when the rollout has just ended without success. Blocks, briefly."""
         stored = self.storage.load(job.environment)
@@ -146,11 +159,12 @@ class RolloutWatch:
 
     async def reported(self, report: Report) -> None:
         """Take a report into the state of its environment's rollout; return when it is stored, or cannot be, which is logged."""
-        environment = report.environment or ""
-        rollout = await asyncio.to_thread(self._rollout, environment) if environment else None
-        if rollout is None:
+        environment, version = report.environment or "", report.code_id or ""
+        stored = await asyncio.to_thread(self._deciding, environment, version) if environment else None
+        if stored is None or not stored.rollout.is_active:
             return
-        version = report.code_id or self._sent.get((environment, report.host), "")
+        rollout = stored.rollout
+        version = version or await asyncio.to_thread(self._version_of_run, report.host, environment)
         try:
             prediction = await asyncio.to_thread(self._prediction, rollout)
         except PuppetError as err:
@@ -158,6 +172,16 @@ class RolloutWatch:
             prediction = None
         event = await asyncio.to_thread(run_reported, report, version, prediction)
         await self._store(environment, event)
+
+    def _version_of_run(self, client: str, environment: str) -> str:
+        """Return the version of the run that a report without one is of; '' when it is not known. Blocks, briefly."""
+        if self.version_of_run is None:
+            return self._sent.get((environment, client), "")
+        try:
+            return self.version_of_run(client, environment)
+        except PuppetError as err:
+            log.error("The report of %s is not counted: %s", client, err)
+            return ""
 
     async def _store(self, environment: str, event: RolloutEvent) -> None:
         """Note an event and return when it is stored, or when that takes too long, which is logged."""
@@ -180,26 +204,31 @@ class RolloutWatch:
 
     def _prediction(self, rollout: Rollout) -> Prediction | None:
         """Return the prediction of a rollout, read once. Blocks."""
-        environment, version = rollout.plan.environment, rollout.plan.after
+        environment, began = rollout.plan.environment, rollout.began
         known = self._predictions.get(environment)
-        if known is None or known[0] != version:
+        if known is None or known[0] != began:
             data = self.storage.load_prediction(rollout)
-            known = self._predictions[environment] = version, None if data is None else Prediction.of(data)
+            known = self._predictions[environment] = began, None if data is None else Prediction.of(data)
         return known[1]
 
     # --- the state
 
     async def keep_watch(self) -> None:
         """Watch, forever."""
+        self._loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._keep_states())
             group.create_task(self._keep_acting())
+
+    async def hear(self) -> None:
+        """Have the stored states looked at now, because they have changed."""
+        self._woken.set()
 
     async def _keep_states(self) -> None:
         while True:
             await self.look()
             with suppress(TimeoutError):
-                async with asyncio.timeout(self.period):
+                async with asyncio.timeout(self.period if self._active or self._events else self.idle):
                     await self._woken.wait()
             if self._woken.is_set():
                 await asyncio.sleep(self.gathering)
@@ -215,14 +244,20 @@ class RolloutWatch:
                     await self._look_at(environment, events)
                     self._problems.pop(environment, None)
                 except (PuppetError, OSError) as err:
-                    if self._problems.get(environment) != str(err):  # not each second
-                        log.error("The rollout of %s could not be stored: %s", environment, err)
-                    self._problems[environment] = str(err)
+                    self._note_problem(environment, f"The rollout of {environment} could not be stored: {err}")
                     self._events[environment] = [*events, *self._events.get(environment, [])][:MAX_EVENTS]
+            self._problems.pop("", None)
+        except (PuppetError, OSError) as err:
+            self._note_problem("", f"The rollouts could not be read: {err}")
         finally:
             for future in saving:
                 if not future.done():
                     future.set_result(None)
+
+    def _note_problem(self, environment: str, problem: str) -> None:
+        if self._problems.get(environment) != problem:  # not each second
+            log.error("%s", problem)
+        self._problems[environment] = problem
 
     async def _look_at(self, environment: str, events: Sequence[RolloutEvent]) -> None:
         before, rollout = await asyncio.to_thread(self._advance, environment, events)
@@ -239,10 +274,10 @@ class RolloutWatch:
     def _advance(self, environment: str, events: Sequence[RolloutEvent]) -> tuple[Rollout, Rollout] | tuple[None, None]:
         """Return the state before and after events; it is stored when something but the time has changed. Blocks; PuppetError, OSError."""
 
-        def change(before: Rollout) -> Rollout:
+        def change(before: Rollout, now: float) -> Rollout:
             if not before.is_active and not any(isinstance(event, Announced) for event in events):
                 return before
-            rollout = advance(before, events, self.now())
+            rollout = advance(before, events, now)
             is_same = replace(rollout, at=before.at, elapsed=before.elapsed) == before
             return before if is_same and abs(rollout.at - before.at) < HEARTBEAT else rollout
 
@@ -254,11 +289,20 @@ class RolloutWatch:
         while True:
             await self._acting.wait()
             self._acting.clear()
-            for environment in await asyncio.to_thread(self.storage.environments):
-                with suppress(PuppetError):  # one that cannot be read is logged where it is looked at
-                    stored = await asyncio.to_thread(self.storage.load, environment)
-                    if stored is not None:
-                        await self._act(stored.rollout)
+            with suppress(PuppetError):  # what cannot be read is logged where it is looked at
+                for environment in await asyncio.to_thread(self.storage.environments):
+                    if await self._is_due(environment) and await asyncio.to_thread(self.storage.claim, environment):
+                        try:
+                            # As it is now: another master may just have done it.
+                            stored = await asyncio.to_thread(self.storage.load, environment)
+                            if stored is not None:
+                                await self._act(stored.rollout)
+                        finally:
+                            await asyncio.to_thread(self.storage.release, environment)
+
+    async def _is_due(self, environment: str) -> bool:
+        stored = await asyncio.to_thread(self.storage.load, environment)
+        return stored is not None and bool(due(stored.rollout))
 
     async def _act(self, rollout: Rollout) -> None:
         """Do what a state asks for; each is done again when this process ends before its event is stored."""
@@ -301,6 +345,8 @@ class RolloutWatch:
             log.error("%s", err)
 
     async def _run(self, program: str, rollout: Rollout, what: str) -> tuple[int, bytes, str]:
+        if self.programs is not None:
+            await asyncio.to_thread(require_program, program, self.programs)
         body = await asyncio.to_thread(lambda: plainjson.dumps(status_of(rollout)))
         environ = {"PATH": os.defpath, "LANG": "C.UTF-8"}
         return await run_output([program], timeout=self.timeout, most=MAX_OUTPUT, environ=environ, what=what, stdin=body)

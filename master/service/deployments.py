@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from shared.data import plainjson
-from shared.errors import BadData, PuppetError
+from shared.errors import BadData, Conflict, PuppetError
 from shared.programs import run_output
 from shared.settings import MasterSettings
 
@@ -20,6 +20,7 @@ from ..code.delivery import Deploy, carry_out, other_branch_waits, too_many_wait
 log = logging.getLogger("puppet.deploy")
 
 COMMAND = (sys.executable, "-I", "-m", "bunraku", "deploy")
+ROLLOUT_COMMAND = (*COMMAND[:-1], "rollout")
 MAX_ANSWER = 4 << 20  # octets of its result
 PROGRAMS = 10  # the most programs of which each may take deploy_timeout
 
@@ -92,6 +93,26 @@ def switch_by_program(settings: MasterSettings, command: Sequence[str] = COMMAND
         await run_deploy(settings, [environment, f"--rollback={version}"], f"switch {environment} to {version}", command)
 
     return switch
+
+
+def start_by_program(
+    settings: MasterSettings, command: Sequence[str] = ROLLOUT_COMMAND
+) -> Callable[[str, Mapping[str, str]], Awaitable[dict[str, Any]]]:
+    """Return the function that starts a rollout by `puppet rollout start`, with options by their names; it raises Conflict."""
+
+    async def start(environment: str, options: Mapping[str, str]) -> dict[str, Any]:
+        flags = {name.replace("_", "-"): value for name, value in options.items()}
+        if flags.pop("noop-first", "false") == "true":
+            flags["noop-first"] = ""
+        words = ["start", environment, *(f"--{name}={value}" if value else f"--{name}" for name, value in flags.items())]
+        try:
+            status: dict[str, Any] = await run_deploy(settings, words, f"start a rollout of {environment}", command)
+        except PuppetError as err:
+            # Before its last error the program shows its progress, and the errors of the preview.
+            raise Conflict(err.message.rpartition("Error: ")[2].strip()) from err
+        return status
+
+    return start
 
 
 async def run_deploy(settings: MasterSettings, words: Sequence[str], action: str, command: Sequence[str] = COMMAND) -> Any:

@@ -9,6 +9,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     DateTime,
+    Double,
     ForeignKey,
     Identity,
     Index,
@@ -18,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     func,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -157,8 +159,10 @@ environments = Table(
     metadata,
     Column("environment", Text, primary_key=True),
     Column("version", Text),  # the current one; NULL: the environment was removed
-    Column("deployment", BigInteger, nullable=False),  # the one that switched it, or removed it
+    Column("deployment", BigInteger, nullable=False),  # the one that switched it, or removed it, or began its rollout
     Column("switched_at", DateTime(timezone=True), nullable=False),
+    # Whether a rollout decides on the versions of new runs, or may begin to at any moment.
+    Column("is_rolling", Boolean, nullable=False, server_default=false()),
 )
 
 versions = Table(
@@ -184,6 +188,8 @@ deployments = Table(
     Column("version", Text, nullable=False),  # '' for the environment's removal
     Column("is_new", Boolean, nullable=False),  # False for a rollback, which leaves the order of versions as it is
     Column("adopt", Boolean, nullable=False),
+    # Whether a rollout begins, for which masters need the version, rather than a switch to it.
+    Column("is_rollout", Boolean, nullable=False, server_default=false()),
     Column("requested_by", Text, nullable=False),
     Column("requested_at", DateTime(timezone=True), nullable=False),
     Column("state", Text, nullable=False),  # pending, done or failed
@@ -219,4 +225,39 @@ runs = Table(
     Column("began", DateTime(timezone=True), nullable=False),
     Column("listed", ARRAY(Text), nullable=False),  # the mounts of plugins
     Column("has_catalog", Boolean, nullable=False),
+)
+
+# Rollouts: the latest of each environment. What decides on versions of runs has columns of its own.
+
+rollouts = Table(
+    "state_rollouts",
+    metadata,
+    Column("environment", Text, primary_key=True),
+    Column("revision", BigInteger, nullable=False),  # rises with each change
+    Column("is_active", Boolean, nullable=False),
+    Column("is_stopped", Boolean, nullable=False),
+    Column("before", Text, nullable=False),
+    Column("after", Text, nullable=False),
+    Column("wave", Integer, nullable=False),  # the last that is open
+    Column("share", Double, nullable=False),  # the place of a node, 0 to 100, up to which those that no query found are in open waves
+    Column("acted_by", Text),  # the master that does what is due
+    Column("body", LargeBinary, nullable=False),  # JSON, without the nodes
+)
+
+rollout_nodes = Table(
+    "state_rollout_nodes",
+    metadata,
+    Column("environment", Text, ForeignKey(rollouts.c.environment, ondelete="CASCADE"), primary_key=True),
+    Column("certname", Text, primary_key=True),
+    Column("revision", BigInteger, nullable=False),  # that of the rollout in which it changed last
+    Column("wave", Integer, nullable=False),
+    Column("touched", Boolean, nullable=False),  # whether it has got the new version
+    Column("body", LargeBinary),  # JSON; NULL: a query found the node, and nothing else is known of it
+)
+
+rollout_predictions = Table(
+    "state_rollout_predictions",
+    metadata,
+    Column("environment", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),  # JSON
 )

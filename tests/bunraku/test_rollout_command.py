@@ -11,6 +11,7 @@ from urllib.parse import unquote_plus
 
 import pytest
 
+from bunraku.commands.report import stored_runs
 from bunraku.commands.rollout import redraw
 from bunraku.rollouts.start import RolloutWishes, last_changes, last_runs, wishes_in
 from bunraku.rollouts.text import duration_text, headline, status_lines
@@ -191,12 +192,12 @@ async def test_the_last_runs_of_nodes_come_from_the_store_or_else_from_the_store
     )
     flags = {"confdir": str(tmp_path), "vardir": str(tmp_path), "reportdir": str(tmp_path / "reports")}
     settings = load(MasterSettings, section="master", flags={**flags, "storeconfigs": "true"})
-    runs = await last_runs(store, settings, ["web1", "web2", "web3"])
+    runs = await last_runs(store, settings, ["web1", "web2", "web3"], stored_runs)
     assert runs == {"web1": ("failed", datetime(2026, 11, 28, 2, 10, tzinfo=UTC)), "web2": ("", None), "web3": ("", None)}
     assert await last_changes(store) == {"web1": ["Exec[apt] returns"]}
 
     (tmp_path / "reports/web1").mkdir(parents=True)
     (tmp_path / "reports/web1/202611280210.yaml").write_text("status: changed\n")
     files = load(MasterSettings, section="master", flags={**flags, "store": "none"})
-    runs = await last_runs(store, files, ["web1", "web2"])
+    runs = await last_runs(store, files, ["web1", "web2"], stored_runs)
     assert runs == {"web1": ("changed", datetime(2026, 11, 28, 2, 10, tzinfo=UTC)), "web2": ("none", None)}

@@ -19,6 +19,7 @@ from tests.support.documentation import ROOT
 from tests.support.needs import needs_git
 
 pytestmark = [pytest.mark.slow, needs_git]
+TITLES = [run.MASTER, run.FIRST, run.SECOND, run.QUERY, run.PREVIEW, run.ROLLOUT, run.NEXT]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def section(told: str, title: str) -> str:
 
 
 def test_it_tells_its_story_in_sixty_lines_and_leaves_the_page(told: str) -> None:
-    assert re.findall(r"^== (.*)$", told, re.M) == [run.MASTER, run.FIRST, run.SECOND, run.QUERY, run.PREVIEW, run.NEXT]
+    assert re.findall(r"^== (.*)$", told, re.M) == TITLES
     assert len(told.splitlines()) <= 60
     assert "(30 nodes: web01.example.com … web30.example.com)" in told and "6 failed" in told
     page, command = (line.strip() for line in told.splitlines()[-2:])
@@ -64,14 +65,16 @@ def test_it_tells_its_story_in_sixty_lines_and_leaves_the_page(told: str) -> Non
 
 def test_the_picture_in_readme_shows_this_story() -> None:
     picture = html.unescape((ROOT / "docs/demo.svg").read_text()).replace("\xa0", " ")
-    assert [title for title in (run.MASTER, run.FIRST, run.SECOND, run.QUERY, run.PREVIEW, run.NEXT) if title not in picture] == []
+    assert [
+        title for title in (run.MASTER, run.FIRST, run.SECOND, run.QUERY, run.PREVIEW, run.ROLLOUT, run.NEXT) if title not in picture
+    ] == []
     assert "@font-face" not in picture
 
 
 @pytest.mark.full
 def test_without_git_that_is_said_first_and_all_else_is_told(tmp_path: Path) -> None:
     told = told_by_demo(tmp_path, "/nonexistent")
-    assert told.startswith("Git is missing (Debian: apt install git): the preview of a change, which comes last, is left out.\n\n== ")
+    assert told.startswith("Git is missing (Debian: apt install git): the preview and the rollout of a change are left out.\n\n== ")
     assert re.findall(r"^== (.*)$", told, re.M) == [run.MASTER, run.FIRST, run.SECOND, run.QUERY, run.NO_PREVIEW, run.NEXT]
 
 
@@ -85,6 +88,18 @@ def test_the_first_run_changes_what_differs_and_refreshes_what_depends_on_it(tol
 def test_the_second_run_changes_nothing(told: str) -> None:
     lines = [line for line in section(told, run.SECOND).splitlines() if line.startswith("   | ")]
     assert len(lines) == 1 and "Notice: Applied catalog in" in lines[0]
+
+
+def test_the_rollout_stops_in_its_second_wave_and_goes_back(told: str) -> None:
+    rollout = section(told, run.ROLLOUT)
+    assert re.search(r"is rolled-back: [1-3] bad nodes?, 0 allowed \(wave 30%\)", rollout)
+    waves = {line.split()[1]: line.split()[2:] for line in rollout.splitlines() if re.match(r"   \| \d+%", line)}
+    assert {name: (states[0], states[1], states[-1]) for name, states in waves.items()} == {
+        "5%": ("5", "-", "done"),
+        "30%": ("24", "-", "open"),
+        "100%": ("71", "71", "-"),
+    }
+    assert "failed: Service[nginx]: nginx: [emerg]" in rollout and re.search(r"all \d+ machines that had the change got", rollout)
 
 
 def test_what_it_started_has_ended(told: str, temporary: Path) -> None:

@@ -23,6 +23,7 @@ from shared.programs import run_output
 from shared.settings import MasterSettings, load
 from tests.support.control_repository import ControlRepository
 from tests.support.needs import needs_git
+from tests.support.raw_master import RawAnswer
 from tests.support.simulated_agents import report_of
 from tests.support.waiting import until
 from tests.support.wired_site import FORM, WiredSite
@@ -174,6 +175,26 @@ async def test_what_does_not_compile_reaches_no_node(rolling: Rolling) -> None:
     assert [(await rolling.run(node))[0] for node in FIRST] == ["one", "one"]
     code, _, err = await rolling.puppet("rollout", "status", "production")
     assert code == 1 and "There is no rollout of production" in err
+
+
+@pytest.mark.full
+async def test_a_rollout_is_started_over_http_by_who_may(rolling: Rolling) -> None:
+    url, client = "/puppet/v1/rollouts", await rolling.site.client(FIRST[0])
+
+    async def start(text: str, **options: str) -> RawAnswer:
+        await asyncio.to_thread(rolling.repository.commit, {"manifests/site.pp": SITE.replace("TEXT", text)})
+        body = {"environment": "production", "action": "start", "waves": "50%; 100%", "wait": "0", "noop_first": "false", **options}
+        return await client.ask("POST", url, json.dumps(body).encode(), Content_Type="application/json")
+
+    client.timeout = 300.0
+    assert (await start("two")).status == 403
+    (rolling.site.settings.confdir / "auth.conf").write_text(f"path {url}\nauth yes\nallow {FIRST[0]}\n")
+    await rolling.site.master.reload()
+    answer = await start("two' + $nowhere + 'x")
+    assert answer.status == 409 and "the catalogs of 4 nodes no longer compile" in json.loads(answer.text)["message"], answer.text
+    answer = await start("two", on_failure="rollback")
+    assert (answer.status, json.loads(answer.text)["on_failure"]) == (200, "rollback"), answer.text
+    assert (await rolling.run(FIRST[1]))[0] == "two"
 
 
 async def test_a_pause_an_abort_and_a_restart_in_between(rolling: Rolling) -> None:

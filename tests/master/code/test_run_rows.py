@@ -15,6 +15,10 @@ from environments.runs import RunVersions, current_versions
 from master.code import rows
 from master.code.knowledge import LONGEST_RUN, CodeKnowledge
 from master.code.runs import RECORDED, RunRows
+from master.rollouts.machine import RolloutCommand, RolloutEvent, RolloutPlan, RunReported, advance, begin
+from master.rollouts.rows import RolloutRows, version_of_wave
+from master.rollouts.storage import update_rollout
+from master.rollouts.waves import Wave
 from shared.database.postgresql import DatabaseLimits
 from shared.errors import NotFound, Unavailable
 from shared.state.database import StateAway, StateDatabase
@@ -80,20 +84,20 @@ class Site:
     def __init__(self, root: Path, address: str) -> None:
         self.masters = [Master(name, root, address) for name in ("one", "two")]
 
-    def begin(self, version: str) -> int:
+    def begin(self, version: str, *, is_rollout: bool = False) -> int:
         described = rows.Version("production", version, version * 40, "production", "control", "", "")
         database = self.masters[0].database
         database.transact(lambda connection: rows.add_version(connection, described))
-        return database.transact(lambda connection: rows.begin(connection, "production", version, "test"))
+        return database.transact(lambda connection: rows.begin(connection, "production", version, "test", is_rollout=is_rollout))
 
     def end(self, deployment: int) -> rows.Settlement | None:
         return self.masters[0].database.transact(
             lambda connection: rows.settle(connection, deployment, timeout=600, keep=5, keep_time=LIFETIME)
         )
 
-    def switch(self, version: str, *, is_known: bool = True) -> None:
-        """Switch the environment, which masters learn at once, or only when they look the next time."""
-        deployment = self.begin(version)
+    def switch(self, version: str, *, is_known: bool = True, is_rollout: bool = False) -> None:
+        """Switch the environment, or let its rollout begin, which masters learn at once, or only when they look the next time."""
+        deployment = self.begin(version, is_rollout=is_rollout)
         for master in self.masters:
             master.answer(deployment)
         assert self.end(deployment) == rows.Settlement("", {})
@@ -139,6 +143,35 @@ def test_requests_of_a_run_get_its_version_at_whichever_master(site: Site, is_kn
                 answers.append(next(places).ask(step, client=steps))
         given[steps] = " ".join(answers)
     assert given == dict(RUNS)
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["the start is known", "the start is not known yet"])
+def test_a_file_is_of_the_version_of_its_run_whatever_a_rollout_does_in_between(site: Site, is_known: bool) -> None:
+    one, two = site.masters
+    for master in site.masters:
+        master.runs.new_run = version_of_wave
+    site.switch("1")
+    assert [master.ask(what, client) for what in ("catalog", "file") for master in site.masters for client in "ab"] == ["1"] * 8
+    site.switch("2", is_known=is_known, is_rollout=True)
+    rollouts = RolloutRows(one.database, "one")
+    waves = Wave("canary", query="nodes { }", members=frozenset("b")), Wave("all", 100.0)
+
+    def advance_with(*events: RolloutEvent) -> None:
+        update_rollout(rollouts, "production", lambda rollout, now: advance(rollout, events, now))
+
+    rollouts.save(begin(RolloutPlan("production", "1", "2", waves, wait=0), "ab", rollouts.now()), 0)
+    assert [two.ask("catalog", client) for client in "ab"] == ["1", "2"]
+    assert [one.ask("file", client) for client in "ab"] == ["1", "2"]
+    advance_with(RunReported("b", "2"))
+    assert one.ask("file", "a") == "1", "the run that began before its wave was opened"
+    assert [two.ask("catalog", "a"), one.ask("file", "a")] == ["2", "2"]
+    assert two.runs.version_under_way("a", "production") == "2"
+    if is_known:
+        assert one.code.may_have_two("production")
+    advance_with(RolloutCommand("abort"))
+    one.look()
+    assert [one.ask("file", "a"), two.ask("catalog", "a"), one.ask("file", "a")] == ["2", "1", "1"]
+    assert one.code.may_have_two("production"), "as after a switch"
 
 
 def test_a_run_takes_one_statement_at_one_master_and_a_file_of_the_current_version_none(site: Site) -> None:

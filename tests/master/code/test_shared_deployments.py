@@ -20,6 +20,9 @@ from master.code.follower import CodeProblem
 from master.code.shared import SharedCode
 from master.deploy.deployment import DeploymentOptions, DeploymentResult, Deployments
 from master.deploy.shared import SharedDeployments
+from master.rollouts.machine import RolloutPlan, begin
+from master.rollouts.rows import version_of_wave
+from master.rollouts.waves import Wave
 from shared.database.postgresql import DatabaseLimits
 from shared.errors import Conflict, NotFound, PuppetError, Unsupported
 from shared.settings import MasterSettings, load
@@ -55,7 +58,7 @@ class Master:
         self.gate.set()
         self.deployments = SharedDeployments(self.settings, self.bring_modules, database=self.state.database)
         environments = Environments(environment_settings(self.settings))
-        self.code = SharedCode.of(self.settings, environments, self.state, self.follow, self.problems.append)
+        self.code = SharedCode.of(self.settings, environments, self.state, self.follow, self.problems.append, version_of_wave)
         self.follower = self.code.follower
         self.follower.options = replace(self.follower.options, pause=0.05)
 
@@ -382,3 +385,59 @@ async def test_deploying_says_that_the_database_is_away_and_all_comes_back_by_it
         assert result.version == second
         await all_at(second, one, other)
         assert (one.problems, other.problems) == ([], [])
+
+
+async def prepare(master: Master) -> DeploymentResult:
+    """Store the newest commit for a rollout, and have the masters be ready for it."""
+
+    def prepared() -> DeploymentResult:
+        result = master.deployments.prepare("production", DeploymentOptions(checks=False))
+        archive = master.deployments.archive("production")
+        with archive.locked(10):
+            master.deployments.admit(archive, result.version)
+        return result
+
+    return await asyncio.to_thread(prepared)
+
+
+async def test_all_masters_have_a_version_before_a_rollout_gives_it_to_nodes_and_the_links_stay(site: Site) -> None:
+    async with two(site, deploy_keep_time="1h") as (one, other):
+        with pytest.raises(Conflict, match="has no version before this one"):
+            await prepare(one)
+        first = site.commit("first")
+        await one.deploy()
+        await all_at(first, one, other)
+        second = site.commit("second")
+        result = await prepare(other)
+        assert (result.version, result.before) == (second, first)
+        assert [each.name for each in one.stored("production") if each.name == second] == [second]
+        await all_at(first, one, other)
+        waves = (Wave("all", 100.0),)
+        storage = other.deployments.rollouts
+        plan = RolloutPlan("production", first, second, waves)
+        await asyncio.to_thread(lambda: storage.save(begin(plan, ["web1"], storage.now()), 0))
+        for refused in (one.deploy(), one.roll_back(first), prepare(one)):
+            with pytest.raises(Conflict, match="is progressing"):
+                await refused
+        run = await asyncio.to_thread(one.code.runs.for_catalog, "web1", "production")
+        assert Path(run).name == second
+        third = site.commit("third")
+        assert (await one.deploy(abort_rollout=True)).version == third
+        await all_at(third, one, other)
+        run = await asyncio.to_thread(other.code.runs.for_catalog, "web1", "production")
+        assert Path(run).name == third
+
+
+async def test_a_rollout_ends_with_a_switch_of_all_masters(site: Site) -> None:
+    async with two(site) as (one, other):
+        first = site.commit("first")
+        await one.deploy()
+        await all_at(first, one, other)
+        second = site.commit("second")
+        await prepare(one)
+        storage = one.deployments.rollouts
+        plan = RolloutPlan("production", first, second, (Wave("all", 100.0),), wait=0)
+        await asyncio.to_thread(lambda: storage.save(begin(plan, [], storage.now()), 0))
+        assert (await other.roll_back(second)).version == second, "it has only to switch"
+        await all_at(second, one, other)
+        assert [version.code_id for version in one.deployments.history("production").versions] == [first, second]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,11 +15,16 @@ from master.endpoints.rollouts import RolloutEndpoint
 from master.rollouts.machine import RolloutPlan, begin
 from master.rollouts.storage import RolloutFiles
 from master.rollouts.waves import Wave
+from shared.errors import Conflict
 from tests.support.raw_master import RunningMaster
 
 Serve = Callable[..., AbstractAsyncContextManager[RunningMaster]]
 URL = "/puppet/v1/rollouts"
 JSON = {"Content_Type": "application/json"}
+
+
+async def no_start(environment: str, options: Mapping[str, str]) -> dict[str, Any]:
+    raise Conflict(f"{environment} has no version before this one")
 
 
 @pytest.fixture
@@ -35,13 +42,13 @@ def rules(tmp_path: Path) -> Path:
 
 
 async def test_by_default_only_an_administrator_may_ask(serve: Serve, files: RolloutFiles) -> None:
-    async with serve(parts=[RolloutEndpoint(files)]) as master:
+    async with serve(parts=[RolloutEndpoint(files, no_start)]) as master:
         assert (await (await master.client("agent1")).ask("GET", URL)).status == 403
         assert (await (await master.client(None)).ask("GET", URL)).status == 403
 
 
 async def test_rollouts_are_shown_and_paused(serve: Serve, files: RolloutFiles, rules: Path) -> None:
-    async with serve(parts=[RolloutEndpoint(files, now=lambda: 1001.0)], auth_conf=rules) as master:
+    async with serve(parts=[RolloutEndpoint(files, no_start)], auth_conf=rules) as master:
         client = await master.client("agent1")
         for target in (URL, f"{URL}?environment=production"):
             (status,) = json.loads((await client.ask("GET", target)).body)
@@ -53,10 +60,37 @@ async def test_rollouts_are_shown_and_paused(serve: Serve, files: RolloutFiles, 
         assert stored is not None and stored.rollout.status == "paused"
 
 
+async def test_a_rollout_is_started_with_its_options_and_one_at_a_time(serve: Serve, files: RolloutFiles, rules: Path) -> None:
+    started: list[tuple[str, Mapping[str, str]]] = []
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def start(environment: str, options: Mapping[str, str]) -> dict[str, Any]:
+        started.append((environment, options))
+        begun.set()
+        await may_end.wait()
+        return {"status": "progressing"}
+
+    async with serve(parts=[RolloutEndpoint(files, start)], auth_conf=rules) as master:
+        first, second = await master.client("agent1"), await master.client("agent1")
+        order = {"environment": "production", "action": "start"}
+        options = {"ref": "main", "waves": "1%; 100%", "noop_first": "true"}
+        answering = asyncio.create_task(first.ask("POST", URL, json.dumps(order | options).encode(), **JSON))
+        await begun.wait()
+        assert (await second.ask("POST", URL, json.dumps(order).encode(), **JSON)).status == 503
+        may_end.set()
+        assert json.loads((await answering).body) == {"status": "progressing"}
+        assert started == [("production", options)]
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        ({"environment": "production", "action": "start"}, 400),
+        ({"environment": "production", "action": "start"}, 409),
+        ({"environment": "../x", "action": "start"}, 400),
+        ({"environment": "production", "action": "start", "repo": "https://elsewhere"}, 400),
+        ({"environment": "production", "action": "start", "check": "/bin/sh"}, 400),
+        ({"environment": "production", "action": "pause", "ref": "main"}, 400),
+        ({"environment": "production", "action": "shrug"}, 400),
         ({"environment": "other", "action": "pause"}, 404),
         ({"environment": "../x", "action": "pause"}, 400),
         ({"environment": "production"}, 400),
@@ -65,7 +99,7 @@ async def test_rollouts_are_shown_and_paused(serve: Serve, files: RolloutFiles, 
     ],
 )
 async def test_what_is_no_command_is_refused(serve: Serve, files: RolloutFiles, rules: Path, body: object, status: int) -> None:
-    async with serve(parts=[RolloutEndpoint(files)], auth_conf=rules) as master:
+    async with serve(parts=[RolloutEndpoint(files, no_start)], auth_conf=rules) as master:
         client = await master.client("agent1")
         assert (await client.ask("POST", URL, json.dumps(body).encode(), **JSON)).status == status
         assert (await client.ask("GET", f"{URL}?environment=other")).status == 404

@@ -51,10 +51,10 @@ class Site:
         self.restart()
 
     def restart(self) -> None:
-        self.files = RolloutFiles([self.root])
+        self.files = RolloutFiles([self.root], lambda: self.now)
         root_of = lambda name: str(self.root / name)  # noqa: E731
         self.watch = RolloutWatch(
-            self.files, root_of, current_versions(root_of), self.switch, timeout=10, now=lambda: self.now, period=0.01, gathering=0
+            self.files, root_of, current_versions(root_of), self.switch, timeout=10, period=0.01, idle=0.01, gathering=0
         )  # fmt: skip
 
     async def switch(self, environment: str, version: str) -> None:
@@ -234,6 +234,15 @@ async def test_a_program_that_is_not_there_does_not_agree(site: Site) -> None:
     assert "/absent: No such file or directory" in site.rollout.reason
 
 
+async def test_who_writes_to_a_shared_state_does_not_choose_a_program(site: Site, tmp_path: Path) -> None:
+    check = program(tmp_path / "check", f"touch {tmp_path}/ran")
+    site.start(check=check)
+    site.watch.programs = tmp_path / "rollout.d"
+    await site.report("web1")
+    await site.until(lambda: site.rollout.status == "stopped")
+    assert f"is not in {tmp_path}/rollout.d" in site.rollout.reason and not (tmp_path / "ran").exists()
+
+
 async def test_a_state_that_cannot_be_read_leaves_runs_their_version_and_reports_their_answer(site: Site, caplog: Any) -> None:
     site.start()
     (site.root / ".versions" / "production" / "rollout.json").write_text("{")
@@ -243,6 +252,22 @@ async def test_a_state_that_cannot_be_read_leaves_runs_their_version_and_reports
     await site.watch.look()
     await site.watch.look()
     assert caplog.text.count("could not be stored: The state of a rollout") == 1, "and not each second"
+
+
+async def test_without_a_rollout_nothing_is_looked_at_until_a_run_finds_one(site: Site) -> None:
+    looks: list[str] = []
+    environments = site.files.environments
+    site.files.environments = lambda: looks.append("") or environments()  # type: ignore[func-returns-value,method-assign]
+    site.watch.idle = 3600.0
+    keeping = asyncio.create_task(site.watch.keep_watch())
+    await until(lambda: looks)
+    looks.clear()
+    assert site.version_of("web1") == "old"
+    site.start()
+    assert (await asyncio.to_thread(site.version_of, "web1"), await asyncio.to_thread(site.version_of, "web2")) == ("new", "old")
+    await until(lambda: len(looks) > 2)
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)
 
 
 async def test_the_numbers_of_a_rollout_are_metrics(site: Site) -> None:

@@ -7,14 +7,14 @@ import socket
 from collections.abc import AsyncIterator
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, MetaData, text
 
 from shared.database.postgresql import DatabaseLimits
 from shared.database.schema import Schema
 from shared.errors import ConfigError
 from shared.state.database import StateAway, StateDatabase
 from shared.state.notices import Notices, notify
-from shared.state.tables import SCHEMA
+from shared.state.tables import SCHEMA, metadata
 from tests.support.postgresql import PostgresqlServer
 
 IMPATIENT = DatabaseLimits(connect_timeout=1)
@@ -145,3 +145,29 @@ def test_each_kind_of_database_has_a_lock_of_its_own() -> None:
 
     assert isinstance(STORE, Schema)
     assert (STORE.lock, STORE.version_table) != (SCHEMA.lock, SCHEMA.version_table)
+
+
+@pytest.mark.slow
+async def test_older_tables_become_todays(database: StateDatabase) -> None:
+    def described(connection: Connection) -> dict[str, object]:
+        found = MetaData()
+        found.reflect(connection)
+        return {
+            name: sorted((column.name, str(column.type), column.nullable, str(column.server_default and "default")) for column in table.c)
+            for name, table in found.tables.items()
+        }
+
+    def make_old(connection: Connection) -> None:
+        """Have the tables be those of version 001."""
+        for name in ("rollout_nodes", "rollouts", "rollout_predictions"):
+            connection.execute(text(f"DROP TABLE state_{name}"))
+        connection.execute(text("ALTER TABLE state_environments DROP COLUMN is_rolling"))
+        connection.execute(text("ALTER TABLE state_deployments DROP COLUMN is_rollout"))
+        SCHEMA.set_version(connection, "001")
+
+    todays = await database.run(described)
+    assert todays.keys() >= metadata.tables.keys()
+    await database.run(make_old)
+    assert await database.run(described) != todays
+    await database.run(SCHEMA.migrate)
+    assert (await database.run(described), await database.run(SCHEMA.version)) == (todays, SCHEMA.newest)
