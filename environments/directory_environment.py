@@ -27,6 +27,7 @@ from shared.errors import EvaluationError, ParseError
 
 from .directories import Environment, Environments
 from .files.code_files import CodeFiles, DiskFiles
+from .files.globbing import Globbing
 from .files.manifest_access import ManifestAccess
 from .hiera import DataLayers, DataSources, detached_context, look_up
 from .module_types.registry import ModuleTypes, RubyTypeCache
@@ -207,6 +208,9 @@ class DirectoryEnvironment:
             if self._is_there(path):
                 return path
         return None
+
+    def matching_paths(self, pattern: str) -> Sequence[str]:
+        return list(Globbing(self.live, lambda path: self.access.check_read(path, self._own_folders())).matches(pattern))
 
     def _own_folders(self) -> Iterable[str]:
         """Return the environment's own folders, wherever links lead to modules of it. Made only where somebody looks."""

@@ -76,6 +76,9 @@ class TextHost:
         path = f"{module}/{kind}/{rest}"
         return path if path in self.modules else None
 
+    def matching_paths(self, pattern: str) -> Sequence[str]:
+        return ()
+
     def read_file(self, path: str) -> bytes:
         return self.modules[path].encode()
 

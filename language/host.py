@@ -281,6 +281,9 @@ class CompilerHost(Protocol):
     def find_file(self, reference: str, kind: str) -> str | None:
         """Return the path of `module/path` below the module's `kind` folder (`files`, `templates`), or of an absolute path."""
 
+    def matching_paths(self, pattern: str) -> Sequence[str]:
+        """Return the files and folders of the compiling host that an absolute pattern matches, as Ruby's `Dir.glob` does."""
+
     def read_file(self, path: str) -> bytes:
         """Return the content of a file that `find_file` found."""
 

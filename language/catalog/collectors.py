@@ -33,16 +33,21 @@ class ResourceTest:
         return self.test(resource)
 
 
-def test_is(name: Value, value: Value, is_equal: bool) -> ResourceTest:
+def test_is(name: Value, value: Value | ResourceTest, is_equal: bool) -> ResourceTest:
     """
     Return the test `name == value`, or `!=` when not `is_equal`; raise EvaluationError for a name that is not a string.
+
+    A test as the value, as in `name == (a == b)`, equals no attribute and no tag.
 
     Source: language reference 4.5: an array attribute is asked for a member by `==`, compared as a whole by `!=`.
     """
     if not isinstance(name, str):
         raise EvaluationError(f"The name of an attribute in a query must be a String, got {with_article(label(name))}")
-    tag = value.lower() if isinstance(value, str) else to_s(value).lower()
     field: Value = name if name in ("tag", "title") else ["parameter", name]
+    if isinstance(value, ResourceTest):
+        nested: list[Value] = ["=", field, value.query]
+        return ResourceTest(lambda resource: not is_equal, nested if is_equal else ["not", nested])
+    tag = value.lower() if isinstance(value, str) else to_s(value).lower()
     query: list[Value] = ["=", field, tag if name == "tag" else value]
     if name == "tag" and is_equal:
         return ResourceTest(lambda resource: resource.is_tagged(tag), query)

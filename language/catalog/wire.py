@@ -114,6 +114,7 @@ def _parameters(resource: DeclaredResource, compilation: CompilationView, rich: 
 
     main = resource.title == "main" and resource.type in ("Class", "Stage")
     for name, value in values.items():
+        name = name.lower()  # as the reference sends the names of parameters; manifests see them as they are declared
         name = namevar if name == "name" else name  # which stands for the one namevar, whatever its own name is
         if value is None or (name == namevar and value == resource.title and not main):
             continue
@@ -144,7 +145,6 @@ def _texts(resource: DeclaredResource, parameters: Mapping[str, Any]) -> dict[st
     def ignore(message: str) -> None:
         """Warn of nothing: the agent gets the rich values."""
 
-    values = {
-        name: resource.values[name] for name, value in parameters.items() if is_rich(value) and not isinstance(resource.get(name), str)
-    }
+    declared = {name.lower(): value for name, value in resource.values.items()}
+    values = {name: declared[name] for name, value in parameters.items() if is_rich(value) and not isinstance(declared.get(name), str)}
     return {name: encode(value, ignore, f"{resource.ref}['{name}']", rich=False) for name, value in values.items()}

@@ -145,7 +145,7 @@ def _query(writer: Writer, node: n.SyntaxNode, statement: n.SyntaxNode) -> ast.e
     """
     Return a test of one resource.
 
-    query = attribute ('==' | '!=') value | query ('and' | 'or') query | '(' query ')'
+    query = attribute ('==' | '!=') (value | query) | query ('and' | 'or') query | '(' query ')'
     """
     if isinstance(node, n.ParenthesizedExpression):
         return _query(writer, node.expression, statement)
@@ -161,6 +161,10 @@ def _query(writer: Writer, node: n.SyntaxNode, statement: n.SyntaxNode) -> ast.e
         is_named = isinstance(left_node, n.QualifiedName | n.StringLiteral | n.VariableExpression)
         if is_named and isinstance(right_node, _QUERY_VALUES):
             name, value = writer.operands([left_node, right_node])
+            return writer.at(node, writer.runtime_call("_query_is", name, value, constant_of(node.op == "==")))
+        if is_named and isinstance(right_node, n.BinaryOperation) and right_node.op in ("==", "!=", "and", "or"):
+            (name,) = writer.operands([left_node])
+            value = _query(writer, right_node, statement)
             return writer.at(node, writer.runtime_call("_query_is", name, value, constant_of(node.op == "==")))
         node = right_node if is_named else left_node
     refused = writer.runtime_call("_illegal_query", constant_of(sentence(node)))

@@ -186,7 +186,8 @@ def _named(facts: Mapping[str, Any], certname: str) -> dict[str, Any]:
     names = {"hostname": host, "domain": domain, "fqdn": certname}
     networking = {**facts.get("networking", {}), **names}
     whole = {**facts, "networking": networking}
-    return {**legacy_facts(whole), **whole, "clientcert": certname, "clientversion": "7.23.0", "clientnoop": False}
+    agent = {"clientcert": certname, "clientversion": "7.23.0", "puppetversion": "7.23.0", "clientnoop": False}
+    return {**legacy_facts(whole), **whole, **agent}
 
 
 def _merged(facts: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

@@ -324,6 +324,25 @@ def test_CMP_06_with_roots_nothing_outside_them_is_read_or_told_from_what_is_mis
         noticed(site, reader.format(path), roots=(str(site / "allowed"),))
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    ["ROOT/*", "ROOT/outside/*", "ROOT/outside/none*", "ROOT/{none,outside}/secret", "ROOT/allowed/o*/none", "ROOT/allowed/*/*"],
+)
+def test_CMP_06_with_roots_no_pattern_tells_names_outside_them(site: Path, pattern: str) -> None:
+    with pytest.raises(CompileError, match="Manifests may not read"):
+        noticed(site, f"glob('{pattern}')", roots=(str(site / "allowed"),))
+
+
+@pytest.mark.parametrize("pattern", ["ROOT/*/none", "ROOT/k*", "ROOT/keys/*", "ROOT/**/none", "ROOT/env/modules/m/files/*"])
+def test_CMP_06_no_pattern_tells_names_of_the_masters_own_keys(site: Path, pattern: str) -> None:
+    with pytest.raises(CompileError, match="Manifests may not read"):
+        noticed(site, f"glob('{pattern}')", hidden=(str(site / "keys"),))
+
+
+def test_CMP_06_a_pattern_matches_below_a_root(site: Path) -> None:
+    assert noticed(site, "glob('ROOT/allowed/f*')", roots=(str(site / "allowed"),)) == [f"[{site}/allowed/file]"]
+
+
 def test_CMP_06_with_roots_what_is_in_them_and_in_modules_is_read(site: Path) -> None:
     for path, text in (("ROOT/allowed/file", "allowed"), ("m/f", "file"), ("linked/f", "linked"), ("ROOT/env/modules/m/files/f", "file")):
         assert noticed(site, f"file('{path}')", roots=(str(site / "allowed"),)) == [text]

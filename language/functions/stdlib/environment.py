@@ -59,15 +59,17 @@ def time(context: Context, timezone: str = "") -> int:
 
 
 @legacy_function("glob", -1)
-def glob(context: Context, *arguments: Value) -> list[str]:
-    """Raise an error: it would list files on the compiling host, but the compiler reads files by name only."""
+def glob(context: CatalogContext, *arguments: Value) -> list[str]:
+    """Return the files and folders of the compiling host that a pattern, or any of several, matches."""
     require_count("glob", arguments, 1, 1)
-    if not isinstance(arguments[0], str | list):
-        raise EvaluationError("glob(): Requires either array or string to work")
-    raise Unsupported(
-        "The function 'glob' lists files of the compiling host, which the compiler cannot do",
-        hint="Name the files in data, or use find_file() for those that may be missing.",
-    )
+    paths: list[str] = []
+    for pattern in arguments[0] if isinstance(arguments[0], list) else arguments:
+        if not isinstance(pattern, str):
+            raise EvaluationError("glob(): Requires either array or string to work")
+        if not pattern.startswith("/"):
+            raise EvaluationError(f"glob(): The pattern {inspect(pattern)} is not absolute")
+        paths += context.compilation.host.matching_paths(pattern)
+    return paths
 
 
 @legacy_function("pry", -1, statement=True)
