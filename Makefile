@@ -27,8 +27,9 @@ $(VENV)/.installed: pyproject.toml shared/__init__.py requirements/dev.txt requi
 demo: $(VENV)/.installed ## a master, an agent's runs, a query, a preview of a change on a hundred machines, and its rollout
 	@$(BIN)/python demo/run.py
 
-recording: $(VENV)/.installed ## draws docs/demo.svg from a run of the demo on a quiet machine
+recording: $(VENV)/.installed ## draws docs/demo.svg and the pictures of a preview from runs of the demo on a quiet machine (chromium)
 	@$(BIN)/python demo/record.py
+	@$(BIN)/python -m tests.interop.pictures
 
 compose-demo: $(VENV)/.installed ## the same in containers: a master, two agents, Puppetboard; needs docker and Compose, 1.29 or 2
 	@$(BIN)/python demo/compose.py $(COMPOSE)
@@ -68,7 +69,7 @@ compatibility-page: $(VENV)/.installed ## writes the list of tests in docs/compa
 
 docs: $(VENV)/.installed ## the documentation as a site in build/docs/site, which any web server can serve
 	@$(BIN)/python packaging/docs/pages.py build/docs/pages
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --config-file packaging/docs/mkdocs.yml
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --config-file packaging/docs/mkdocs.yml
 	@echo "Read it at http://127.0.0.1:8000: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs/site"
 
 caches: ## what the full run needs and what takes long to make: systems in folders, other releases of Puppet (root, debootstrap)
