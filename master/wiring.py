@@ -22,7 +22,6 @@ from certs.files.ssldir import SslDir
 from certs.oids import OidNames
 from environments.directories import Environments
 from environments.files.export_keys import ExportKeys
-from environments.runs import current_versions
 from environments.settings import environment_settings
 from httpd.metrics import Samples
 from httpd.options import ServerOptions
@@ -82,16 +81,14 @@ from .preview.served import PreviewService
 from .puppetdb.configured import puppetdb_client
 from .puppetdb.queries import PuppetDbQueries
 from .puppetdb.termini import PuppetDbCatalogs
-from .rollouts.actions import program_folder
-from .rollouts.storage import RolloutFiles
-from .rollouts.watch import RolloutWatch
 from .service.conditions import conditions
 from .service.crl_refresh import CrlRefresh
-from .service.deployments import DeploymentQueue, deploy_by_program, run_deploy, start_by_program, switch_by_program
+from .service.deployments import DeploymentQueue, deploy_by_program, run_deploy, start_by_program
 from .service.expiry import Expiries, agent_endings, server_endings
 from .service.folders import remove_leftovers
 from .service.origins_file import OriginsFile
 from .service.refusals import Refusals, queued_refusals
+from .service.rollouts import rollout_watch
 from .service.store_process import StoreProcess
 from .termini.state import StateTermini
 from .trust import trust_files
@@ -282,7 +279,7 @@ async def _serving(
         parser = BodyParser(parsers)
         termini = await _state_termini(settings, state, ends)
         code = _shared_code(settings, environments, state, health) if state is not None else None
-        rollouts = _rollouts(settings, environments, code)
+        rollouts = rollout_watch(settings, environments, code)
         runs = code.runs if code is not None else local_runs(settings, environments, rollouts)
         agents = WaitingAgents(lambda: http.max_connections * 4 // 5) if state is None else None
         options = BindingOptions(parser=parser, client=client, state=termini, runs=runs, rollouts=rollouts, agents=agents)
@@ -346,29 +343,6 @@ async def _serving(
         supervisor.start(RECORD_ORIGINS, partial(record_file.keep_written, compile_pool.origins))
         _start_watches(settings, ca, state, http, health, metrics, crl_refresh, supervisor)
         yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port, agents)
-
-
-def _rollouts(settings: MasterSettings, environments: Environments, code: SharedCode | None) -> RolloutWatch:
-    """Return what watches the rollouts, of this master or of all that share its state."""
-    current, timeout = current_versions(environments.root_of), settings.command_timeout
-    if code is None:
-        return RolloutWatch(
-            RolloutFiles(settings.environmentpath), environments.root_of, current, switch_by_program(settings), timeout=timeout
-        )
-    from .rollouts.rows import TOPIC as ROLLOUTS
-    from .rollouts.rows import RolloutRows
-
-    watch = RolloutWatch(
-        RolloutRows(code.state.database, settings.certname),
-        environments.root_of,
-        code.runs.current,
-        switch_by_program(settings),
-        version_of_run=code.runs.version_under_way,
-        programs=program_folder(settings),
-        timeout=timeout,
-    )
-    code.state.notices.on(ROLLOUTS, watch.hear)
-    return watch
 
 
 async def _state_termini(settings: MasterSettings, state: SharedState | None, ends: AsyncExitStack) -> StateTermini:
