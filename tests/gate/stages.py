@@ -15,8 +15,16 @@ from tests.gate.record import results_of
 
 PYTHON = sys.executable
 WORKERS = os.environ.get("WORKERS") or "auto"
-PARALLEL = ("-n", WORKERS, "--dist", "loadfile", "--no-loadscope-reorder")
-"""The tests of a file stay together, so that they share a server; the plugin puts the longest files first."""
+"""For tests that compute. Those that start programs wait for half of their time: three of them share two processors."""
+
+
+def _parallel(workers: str) -> tuple[str, ...]:
+    """The tests of a file stay together, so that they share a server; the plugin puts the longest files first."""
+    return ("-n", workers, "--dist", "loadfile", "--no-loadscope-reorder")
+
+
+COMPUTING = _parallel(WORKERS)
+WAITING = _parallel(str((os.cpu_count() or 1) * 3 // 2) if WORKERS == "auto" else WORKERS)
 NOT_STATIC = ("--ignore", "tests/test_architecture.py")
 
 
@@ -55,18 +63,18 @@ STATIC = Stage(
 UNIT = Stage(
     "unit",
     "tests of up to a quarter of a second",
-    tests=(*PARALLEL, *NOT_STATIC, "-m", "not slow and not interop and not alone and not full"),
+    tests=(*COMPUTING, *NOT_STATIC, "-m", "not slow and not interop and not alone and not full"),
 )
 SLOW = Stage(
     "slow",
     "tests that take longer",
-    tests=(*PARALLEL, *NOT_STATIC, "--marked", "slow", "-m", "slow and not interop and not alone and not full"),
+    tests=(*WAITING, *NOT_STATIC, "--marked", "slow", "-m", "slow and not interop and not alone and not full"),
     needs_caches=True,
 )
 PEERS = Stage(
     "peers",
     "a choice of tests with the real programs",
-    tests=(*PARALLEL, "--marked", "smoke", "-m", "interop and smoke and not alone"),
+    tests=(*WAITING, "--marked", "smoke", "-m", "interop and smoke and not alone"),
     needs_caches=True,
 )
 ALONE = Stage(
@@ -80,7 +88,7 @@ def full_stages(part: str) -> list[Stage]:
     every = ("--hypothesis-profile", "full", "--part", part)
     stages = [
         Stage("build", "the packages that tests try", commands=((("make", "deb"),),)),
-        Stage("tests", f"all tests, part {part}", tests=(*PARALLEL, *every, "-m", "not alone"), needs_caches=True),
+        Stage("tests", f"all tests, part {part}", tests=(*WAITING, *every, "-m", "not alone"), needs_caches=True),
         Stage("alone", f"all tests that need the machine for themselves, part {part}", tests=(*every, "-m", "alone"), needs_caches=True),
     ]
     if part.startswith("1/"):
