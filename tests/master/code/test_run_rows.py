@@ -289,13 +289,13 @@ def test_runs_go_on_while_the_database_is_away_unless_they_may_be_of_two_version
 
 def test_each_client_can_get_a_version_of_its_own(site: Site) -> None:
     """The rule for new runs is one query, which may know more than the environment's current version."""
-    from sqlalchemy import BigInteger, Text, literal, select
+    from sqlalchemy import BigInteger, case, literal, select
 
     site.switch("1")
     one, two = site.masters
     for master in site.masters:
         master.runs.new_run = lambda client, environment: select(
-            literal("3" if client == "canary" else "1", Text).label("version"), literal(7, BigInteger).label("deployment")
+            case((client == "canary", "3"), else_="1").label("version"), literal(7, BigInteger).label("deployment")
         )
     assert (one.ask("plugins", "canary"), two.ask("catalog", "canary"), two.ask("file", "canary")) == ("3", "3", "3")
     assert (one.ask("plugins", "other"), two.ask("catalog", "other")) == ("1", "1")
