@@ -37,8 +37,14 @@ class Runs(Protocol):
     def for_listing(self, client: str, environment: str, what: str) -> str:
         """Return the version in which a client lists a mount of plugins; '' when the environment is not a link."""
 
-    def for_catalog(self, client: str, environment: str) -> str:
-        """Return the version for a client's catalog; '' when the environment is not a link."""
+    def for_catalog(self, client: str, environment: str, transaction: str = "") -> str:
+        """
+        Return the version for a client's catalog; '' when the environment is not a link.
+
+        Args:
+            transaction: The agent's own name of its run; '' when it has none. A catalog that it requests again, because it was not
+                answered, belongs to the same run.
+        """
 
     def for_file(self, client: str, environment: str) -> str:
         """Return the version for a client's file; '' when the environment is not a link."""
@@ -62,6 +68,7 @@ class _Run:
     began: float
     listed: set[str] = field(default_factory=set)
     has_catalog: bool = False
+    transaction: str = ""
 
 
 @dataclass(eq=False, repr=False)
@@ -96,15 +103,15 @@ class RunVersions:
             run.listed.add(what)
             return run.version
 
-    def for_catalog(self, client: str, environment: str) -> str:
-        """Return the version for a client's catalog; '' when the environment is not a link."""
+    def for_catalog(self, client: str, environment: str, transaction: str = "") -> str:
+        """See Runs."""
         with self._lock:
             run = self._under_way(client, environment)
-            if run is None or run.has_catalog:
+            if run is None or (run.has_catalog and (not transaction or run.transaction != transaction)):
                 run = self._begin(client, environment)
             if run is None:
                 return ""
-            run.has_catalog = True
+            run.has_catalog, run.transaction = True, transaction
             return run.version
 
     def for_file(self, client: str, environment: str) -> str:

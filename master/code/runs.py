@@ -23,7 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, Text, and_, any_, bindparam, case, false, func, or_, select, true
+from sqlalchemy import ColumnElement, Connection, Select, Text, and_, bindparam, case, false, func, or_, select, true
 from sqlalchemy.dialects.postgresql import Insert, array, insert
 
 from environments.revisions import is_code_id
@@ -99,12 +99,12 @@ class RunRows:
         version = self._asked(client, environment, lambda connection: self._write(connection, client, environment, what))
         return self.alone.for_listing(client, environment, what) if version is None else version
 
-    def for_catalog(self, client: str, environment: str) -> str:
+    def for_catalog(self, client: str, environment: str, transaction: str = "") -> str:
         """See Runs."""
         if (folder := self._continued(client, environment, _CATALOG)) is not None:
             return folder
-        version = self._asked(client, environment, lambda connection: self._write(connection, client, environment, _CATALOG))
-        return self.alone.for_catalog(client, environment) if version is None else version
+        version = self._asked(client, environment, lambda connection: self._write(connection, client, environment, _CATALOG, transaction))
+        return self.alone.for_catalog(client, environment, transaction) if version is None else version
 
     def for_file(self, client: str, environment: str) -> str:
         """See Runs."""
@@ -194,11 +194,11 @@ class RunRows:
     def _statements(self) -> _Statements:
         return _Statements.of(self.new_run, self.lifetime)
 
-    def _write(self, connection: Connection, client: str, environment: str, request: str) -> _Answer | None:
+    def _write(self, connection: Connection, client: str, environment: str, request: str, transaction: str = "") -> _Answer | None:
         """Have a listing, or the catalog, counted to the client's run, or begin a new one."""
         is_catalog = request == _CATALOG
         statement = self._statements.catalog if is_catalog else self._statements.listing
-        parameters = {"client": client, "place": environment, **({} if is_catalog else {"mount": request})}
+        parameters = {"client": client, "place": environment, "request": transaction if is_catalog else request}
         row = connection.execute(statement, parameters).one_or_none()
         if row is None:
             return None
@@ -211,7 +211,10 @@ class RunRows:
 
 @dataclass(frozen=True, slots=True)
 class _Statements:
-    """The statements of runs, made once; their parameters are `client`, `place` (the environment), and for a listing `mount`."""
+    """
+    The statements of runs, made once. Their parameters are `client`, `place` (the environment), and `request`: a mount, or the transaction
+    of a catalog, which stands beside the mounts in the row.
+    """
 
     new: Select[Any, Any]
     file: Select[Any, Any, Any]
@@ -220,14 +223,14 @@ class _Statements:
 
     @classmethod
     def of(cls, new_run: NewRun, lifetime: float) -> _Statements:
-        client, environment, mount = (bindparam(name, type_=Text) for name in ("client", "place", "mount"))
+        client, environment, request = (bindparam(name, type_=Text) for name in ("client", "place", "request"))
         query = new_run(client, environment)
         new, ended = query.subquery(), func.now() - timedelta(seconds=lifetime)
 
-        def counted(begins: ColumnElement[bool], first: Any, further: Any, *, is_catalog: bool) -> Insert:
+        def counted(begins: ColumnElement[bool], *, is_catalog: bool) -> Insert:
             """Have a request counted to the client's run, or begin a new one, if it has none or `begins` holds for that one."""
             is_new = or_(begins, runs.c.began < ended)
-            row = select(client, environment, new.c.version, func.now(), first, true() if is_catalog else false())
+            row = select(client, environment, new.c.version, func.now(), array([request]), true() if is_catalog else false())
             columns = ["certname", "environment", "version", "began", "listed", "has_catalog"]
             statement = insert(runs).from_select(columns, row.where(new.c.version.is_not(None)))
             excluded = statement.excluded
@@ -236,7 +239,7 @@ class _Statements:
                 set_={
                     "version": case((is_new, excluded.version), else_=runs.c.version),
                     "began": case((is_new, excluded.began), else_=runs.c.began),
-                    "listed": case((is_new, excluded.listed), else_=further),
+                    "listed": case((is_new, excluded.listed), else_=func.array_append(runs.c.listed, request)),
                     "has_catalog": excluded.has_catalog,
                 },
             )
@@ -245,10 +248,10 @@ class _Statements:
 
         under_way = and_(runs.c.certname == client, runs.c.environment == environment, runs.c.began > ended)
         file = select(new.c.version, new.c.deployment, runs.c.version).select_from(new.outerjoin(runs, under_way))
-        begins_listing = or_(runs.c.has_catalog, mount == any_(runs.c.listed))
+        is_new_request = func.array_position(runs.c.listed, request).is_(None)
         return cls(
             query,
             file.where(new.c.version.is_not(None)),
-            counted(begins_listing, array([mount]), func.array_append(runs.c.listed, mount), is_catalog=False),
-            counted(runs.c.has_catalog, array([], type_=Text), runs.c.listed, is_catalog=True),
+            counted(or_(runs.c.has_catalog, ~is_new_request), is_catalog=False),
+            counted(and_(runs.c.has_catalog, or_(request == "", is_new_request)), is_catalog=True),
         )
