@@ -49,6 +49,9 @@ class Runs(Protocol):
     def for_file(self, client: str, environment: str) -> str:
         """Return the version for a client's file; '' when the environment is not a link."""
 
+    def is_elsewhere(self, environment: str, version: str) -> bool:
+        """Return whether other masters may have a version that this one lacks, and will have soon."""
+
 
 def current_versions(root_of: Callable[[str], str]) -> VersionForRun:
     """Return the rule by which each new run gets the version that its environment's link leads to; see `Environments.root_of`."""
@@ -119,6 +122,10 @@ class RunVersions:
         with self._lock:
             run = self._under_way(client, environment)
         return run.version if run is not None else self.version_for(client, environment)
+
+    def is_elsewhere(self, environment: str, version: str) -> bool:
+        """See Runs: other masters have versions of their own."""
+        return False
 
     def _under_way(self, client: str, environment: str) -> _Run | None:
         run = self._runs.get((client, environment))

@@ -113,6 +113,10 @@ class RunRows:
         version = self._asked(client, environment, lambda connection: self._file(connection, client, environment), is_read=True)
         return self.alone.for_file(client, environment) if version is None else version
 
+    def is_elsewhere(self, environment: str, version: str) -> bool:
+        """See Runs."""
+        return self.code.is_elsewhere(environment, version)
+
     @property
     def version_for(self) -> VersionForRun:
         """See Runs."""

@@ -266,6 +266,14 @@ def test_a_request_that_the_database_was_too_slow_for_is_not_counted_when_it_com
     assert one.ask("catalog") == "1"
 
 
+def test_a_version_is_elsewhere_if_masters_should_have_it_or_may_have_got_it_since(site: Site) -> None:
+    site.switch("1")
+    one = site.masters[0]
+    assert [one.runs.is_elsewhere("production", version) for version in "19"] == [True, False]
+    one.now += rows.TRUST  # longer ago than it may rely on
+    assert [one.runs.is_elsewhere(name, "9") for name in ("production", "none")] == [True, False]
+
+
 def test_environments_that_are_not_shared_are_what_their_links_say(site: Site) -> None:
     one = site.masters[0]
     (one.folder / "production").symlink_to(".versions/production/3")
