@@ -37,11 +37,20 @@ class Runs(Protocol):
     def for_listing(self, client: str, environment: str, what: str) -> str:
         """Return the version in which a client lists a mount of plugins; '' when the environment is not a link."""
 
-    def for_catalog(self, client: str, environment: str) -> str:
-        """Return the version for a client's catalog; '' when the environment is not a link."""
+    def for_catalog(self, client: str, environment: str, transaction: str = "") -> str:
+        """
+        Return the version for a client's catalog; '' when the environment is not a link.
+
+        Args:
+            transaction: The agent's own name of its run; '' when it has none. A catalog that it requests again, because it was not
+                answered, belongs to the same run.
+        """
 
     def for_file(self, client: str, environment: str) -> str:
         """Return the version for a client's file; '' when the environment is not a link."""
+
+    def is_elsewhere(self, environment: str, version: str) -> bool:
+        """Return whether other masters may have a version that this one lacks, and will have soon."""
 
 
 def current_versions(root_of: Callable[[str], str]) -> VersionForRun:
@@ -62,6 +71,7 @@ class _Run:
     began: float
     listed: set[str] = field(default_factory=set)
     has_catalog: bool = False
+    transaction: str = ""
 
 
 @dataclass(eq=False, repr=False)
@@ -96,15 +106,15 @@ class RunVersions:
             run.listed.add(what)
             return run.version
 
-    def for_catalog(self, client: str, environment: str) -> str:
-        """Return the version for a client's catalog; '' when the environment is not a link."""
+    def for_catalog(self, client: str, environment: str, transaction: str = "") -> str:
+        """See Runs."""
         with self._lock:
             run = self._under_way(client, environment)
-            if run is None or run.has_catalog:
+            if run is None or (run.has_catalog and (not transaction or run.transaction != transaction)):
                 run = self._begin(client, environment)
             if run is None:
                 return ""
-            run.has_catalog = True
+            run.has_catalog, run.transaction = True, transaction
             return run.version
 
     def for_file(self, client: str, environment: str) -> str:
@@ -112,6 +122,10 @@ class RunVersions:
         with self._lock:
             run = self._under_way(client, environment)
         return run.version if run is not None else self.version_for(client, environment)
+
+    def is_elsewhere(self, environment: str, version: str) -> bool:
+        """See Runs: other masters have versions of their own."""
+        return False
 
     def _under_way(self, client: str, environment: str) -> _Run | None:
         run = self._runs.get((client, environment))

@@ -344,7 +344,7 @@ def bind(
         ),
         Binding(FILE_METADATA, metadata),
         Binding(FILE_CONTENT, ContentServer(files)),
-        Binding(STATIC_FILE_CONTENT, VersionedContent(code, environments.root_of)),
+        Binding(STATIC_FILE_CONTENT, VersionedContent(code, environments.root_of, runs.is_elsewhere)),
         Binding(FILE_BUCKET_FILE, registry.terminus(FILE_BUCKET_FILE, buckets, settings.place_of_state("file"))),
         Binding(STATUS, CodeTerminus(lambda request: Status(name=request.key))),
         Binding(KEY, Terminus()),

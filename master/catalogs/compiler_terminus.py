@@ -134,7 +134,8 @@ class CompilerTerminus(Terminus[Catalog]):
             # This tells the agent to start over in that environment: it must not apply a catalog of its own one.
             return Catalog(name=name, environment=environment, catalog_format=2, version=int(self.now().timestamp()))
         # Before the compile: plugins, catalog and files of one run must come from one version (decision 050).
-        version = await self.static.version_for(environment, request.client) if self.static else CodeVersion()
+        transaction = request.option("transaction_uuid")
+        version = await self.static.version_for(environment, request.client, transaction) if self.static else CodeVersion()
         checksum = await self._checksum_for_static(request, environment, version.pin) if version.code_id else None
         job = CompileJob.of(name, node, environment, facts, trusted, self.server_facts, code_id=version.code_id)
         job = replace(job, pin=version.pin, is_stored=self.is_stored and not request.ignore_cache_save)

@@ -230,11 +230,11 @@ class StaticCatalogs:
     server: MetadataServer
     runs: Runs
 
-    async def version_for(self, environment: str, client: Client | None) -> CodeVersion:
-        """Return the version of the code that a client's catalog is made of."""
+    async def version_for(self, environment: str, client: Client | None, transaction: str) -> CodeVersion:
+        """Return the version of the code that a client's catalog is made of; for `transaction` see `Runs.for_catalog`."""
         pin = ""
         if await self.environments.is_link(environment):
-            pin = await asyncio.to_thread(self.runs.for_catalog, client.name if client is not None else "", environment)
+            pin = await asyncio.to_thread(self.runs.for_catalog, client.name if client is not None else "", environment, transaction)
         if self.code is not None:
             return CodeVersion(pin, await self.code.code_id(environment))
         return CodeVersion(pin, await asyncio.to_thread(code_id_of_version, pin) if pin else None)

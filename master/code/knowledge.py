@@ -83,6 +83,12 @@ class CodeKnowledge:
         since = self._learned if environment in self._pending else self._switched.get(environment, float("-inf"))
         return self.clock() - since < LONGEST_RUN
 
+    def is_elsewhere(self, environment: str, version: str) -> bool:
+        """Return whether masters should have a version, as far as is known, or may have got it since this one looked."""
+        wanted = self.snapshot.wanted if self.snapshot is not None else ()
+        is_wanted = any((each.environment, each.version) == (environment, version) for each in wanted)
+        return is_wanted or (self.is_shared(environment) and self.clock() >= self._certain_until)
+
     def place(self, environment: str) -> Path:
         """Return where an environment is, or would be. Blocks, briefly."""
         return place_of(environment, self.environmentpath)

@@ -19,11 +19,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Select, Subquery, Text, and_, any_, case, false, func, literal, or_, select, true
-from sqlalchemy.dialects.postgresql import array, insert
+from sqlalchemy import ColumnElement, Connection, Select, Text, and_, bindparam, case, false, func, or_, select, true
+from sqlalchemy.dialects.postgresql import Insert, array, insert
 
 from environments.revisions import is_code_id
 from environments.runs import MAX_RUNS, Runs, VersionForRun
@@ -34,14 +35,15 @@ from shared.state.tables import environments, runs
 from .knowledge import CodeKnowledge
 from .rows import Current
 
-NewRun = Callable[[str, str], Select[Any, Any]]
+NewRun = Callable[[ColumnElement[str], ColumnElement[str]], Select[Any, Any]]
 """
 Decides which version a client's new run gets in an environment, as a query for the columns `version` and `deployment`, one row at most.
+Client and environment are parameters of the query, which is made once.
 `deployment` is a number that changes with each answer's change; masters are waited for (`rows.settle`) before it does.
 """
 
 
-def current_version(client: str, environment: str) -> Select[Any, Any]:
+def current_version(client: ColumnElement[str], environment: ColumnElement[str]) -> Select[Any, Any]:
     """Have each new run get the environment's current version."""
     return select(environments.c.version, environments.c.deployment).where(environments.c.environment == environment)
 
@@ -94,15 +96,15 @@ class RunRows:
         """See Runs."""
         if (folder := self._continued(client, environment, what)) is not None:
             return folder
-        version = self._asked(client, environment, lambda connection: self._listing(connection, client, environment, what))
+        version = self._asked(client, environment, lambda connection: self._write(connection, client, environment, what))
         return self.alone.for_listing(client, environment, what) if version is None else version
 
-    def for_catalog(self, client: str, environment: str) -> str:
+    def for_catalog(self, client: str, environment: str, transaction: str = "") -> str:
         """See Runs."""
         if (folder := self._continued(client, environment, _CATALOG)) is not None:
             return folder
-        version = self._asked(client, environment, lambda connection: self._catalog(connection, client, environment))
-        return self.alone.for_catalog(client, environment) if version is None else version
+        version = self._asked(client, environment, lambda connection: self._write(connection, client, environment, _CATALOG, transaction))
+        return self.alone.for_catalog(client, environment, transaction) if version is None else version
 
     def for_file(self, client: str, environment: str) -> str:
         """See Runs."""
@@ -110,6 +112,10 @@ class RunRows:
             return self._folder(environment, str(known.new.version))
         version = self._asked(client, environment, lambda connection: self._file(connection, client, environment), is_read=True)
         return self.alone.for_file(client, environment) if version is None else version
+
+    def is_elsewhere(self, environment: str, version: str) -> bool:
+        """See Runs."""
+        return self.code.is_elsewhere(environment, version)
 
     @property
     def version_for(self) -> VersionForRun:
@@ -128,7 +134,7 @@ class RunRows:
 
     def _for_new_run(self, client: str, environment: str) -> str:
         def ask(connection: Connection) -> _Answer | None:
-            row = connection.execute(self.new_run(client, environment)).one_or_none()
+            row = connection.execute(self._statements.new, {"client": client, "place": environment}).one_or_none()
             return _Answer(row[0], Current(row[0], row[1])) if row is not None and row[0] is not None else None
 
         version = self._asked(client, environment, ask, is_read=True)
@@ -198,50 +204,68 @@ class RunRows:
             raise Unavailable(f"This master does not have the version {version} of the environment {environment} yet", retry_after=10)
         return folder
 
-    def _listing(self, connection: Connection, client: str, environment: str, what: str) -> _Answer | None:
-        begins = or_(runs.c.has_catalog, literal(what, Text) == any_(runs.c.listed))
-        listed = {True: array([literal(what, Text)]), False: func.array_append(runs.c.listed, literal(what, Text))}
-        return self._write(connection, client, environment, begins, listed, has_catalog=False)
+    @cached_property
+    def _statements(self) -> _Statements:
+        return _Statements.of(self.new_run, self.lifetime)
 
-    def _catalog(self, connection: Connection, client: str, environment: str) -> _Answer | None:
-        listed = {True: array([], type_=Text), False: runs.c.listed}
-        return self._write(connection, client, environment, runs.c.has_catalog, listed, has_catalog=True)
-
-    def _write(
-        self, connection: Connection, client: str, environment: str, begins: Any, listed: dict[bool, Any], *, has_catalog: bool
-    ) -> _Answer | None:
-        """Have a request counted to the client's run, or begin a new one, if it has none or `begins` holds for that one."""
-        new = self.new_run(client, environment).subquery()
-        is_new = or_(begins, runs.c.began < func.now() - timedelta(seconds=self.lifetime))
-        first = select(
-            literal(client), literal(environment), new.c.version, func.now(), listed[True], true() if has_catalog else false()
-        ).where(new.c.version.is_not(None))
-        statement = insert(runs).from_select(["certname", "environment", "version", "began", "listed", "has_catalog"], first)
-        changed = statement.on_conflict_do_update(
-            index_elements=[runs.c.certname, runs.c.environment],
-            set_={
-                "version": case((is_new, statement.excluded.version), else_=runs.c.version),
-                "began": case((is_new, statement.excluded.began), else_=runs.c.began),
-                "listed": case((is_new, statement.excluded.listed), else_=listed[False]),
-                "has_catalog": statement.excluded.has_catalog,
-            },
-        ).returning(runs.c.version, *_of_new(new), runs.c.listed)
-        row = connection.execute(changed).one_or_none()
+    def _write(self, connection: Connection, client: str, environment: str, request: str, transaction: str = "") -> _Answer | None:
+        """Have a listing, or the catalog, counted to the client's run, or begin a new one."""
+        is_catalog = request == _CATALOG
+        statement = self._statements.catalog if is_catalog else self._statements.listing
+        parameters = {"client": client, "place": environment, "request": transaction if is_catalog else request}
+        row = connection.execute(statement, parameters).one_or_none()
         if row is None:
             return None
-        return _Answer(row[0], Current(row[1], row[2]), frozenset(row[3]) | ({_CATALOG} if has_catalog else set()))
+        return _Answer(row[0], Current(row[1], row[2]), frozenset(row[3]) | ({_CATALOG} if is_catalog else set()))
 
     def _file(self, connection: Connection, client: str, environment: str) -> _Answer | None:
-        new = self.new_run(client, environment).subquery()
-        is_under_way = and_(
-            runs.c.certname == client,
-            runs.c.environment == environment,
-            runs.c.began > func.now() - timedelta(seconds=self.lifetime),
-        )
-        query = select(new.c.version, new.c.deployment, runs.c.version)
-        row = connection.execute(query.select_from(new.outerjoin(runs, is_under_way)).where(new.c.version.is_not(None))).one_or_none()
+        row = connection.execute(self._statements.file, {"client": client, "place": environment}).one_or_none()
         return None if row is None else _Answer(row[2] or row[0], Current(row[0], row[1]))
 
 
-def _of_new(new: Subquery) -> tuple[Any, Any]:
-    return select(new.c.version).scalar_subquery(), select(new.c.deployment).scalar_subquery()
+@dataclass(frozen=True, slots=True)
+class _Statements:
+    """
+    The statements of runs, made once. Their parameters are `client`, `place` (the environment), and `request`: a mount, or the transaction
+    of a catalog, which stands beside the mounts in the row.
+    """
+
+    new: Select[Any, Any]
+    file: Select[Any, Any, Any]
+    listing: Insert
+    catalog: Insert
+
+    @classmethod
+    def of(cls, new_run: NewRun, lifetime: float) -> _Statements:
+        client, environment, request = (bindparam(name, type_=Text) for name in ("client", "place", "request"))
+        query = new_run(client, environment)
+        new, ended = query.subquery(), func.now() - timedelta(seconds=lifetime)
+
+        def counted(begins: ColumnElement[bool], *, is_catalog: bool) -> Insert:
+            """Have a request counted to the client's run, or begin a new one, if it has none or `begins` holds for that one."""
+            is_new = or_(begins, runs.c.began < ended)
+            row = select(client, environment, new.c.version, func.now(), array([request]), true() if is_catalog else false())
+            columns = ["certname", "environment", "version", "began", "listed", "has_catalog"]
+            statement = insert(runs).from_select(columns, row.where(new.c.version.is_not(None)))
+            excluded = statement.excluded
+            changed = statement.on_conflict_do_update(
+                index_elements=[runs.c.certname, runs.c.environment],
+                set_={
+                    "version": case((is_new, excluded.version), else_=runs.c.version),
+                    "began": case((is_new, excluded.began), else_=runs.c.began),
+                    "listed": case((is_new, excluded.listed), else_=func.array_append(runs.c.listed, request)),
+                    "has_catalog": excluded.has_catalog,
+                },
+            )
+            of_new = (select(new.c[name]).scalar_subquery() for name in ("version", "deployment"))
+            return changed.returning(runs.c.version, *of_new, runs.c.listed)  # type: ignore[return-value]
+
+        under_way = and_(runs.c.certname == client, runs.c.environment == environment, runs.c.began > ended)
+        file = select(new.c.version, new.c.deployment, runs.c.version).select_from(new.outerjoin(runs, under_way))
+        is_new_request = func.array_position(runs.c.listed, request).is_(None)
+        return cls(
+            query,
+            file.where(new.c.version.is_not(None)),
+            counted(or_(runs.c.has_catalog, ~is_new_request), is_catalog=False),
+            counted(and_(runs.c.has_catalog, or_(request == "", is_new_request)), is_catalog=True),
+        )

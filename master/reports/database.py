@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,12 +18,13 @@ from shared.state.database import StateDatabase
 from shared.state.tables import reports
 
 from .processors import Render, of_its_age
-from .stored import LatestReport, report_in
+from .stored import LatestReport, report_of
 
 PATIENCE = 10.0  # seconds with a silent database, while an agent waits
 _TICK = timedelta(microseconds=1)
 _BATCH = 2000  # reports that one transaction removes
 _COLUMNS = ("status", "environment", "puppet_version", "noop", "corrective_change", "cached_catalog")
+_INSERTED = insert(reports).on_conflict_do_nothing().returning(reports.c.certname)
 
 
 @dataclass(eq=False, repr=False)
@@ -71,11 +71,10 @@ class DatabaseReports:
 
 def store_report(connection: Connection, host: str, received: datetime, body: bytes) -> None:
     """Store a report, unless it is stored already. Blocks."""
-    about = report_in(io.BytesIO(body.replace(b"\0", b"")), host, received)  # no text in PostgreSQL has a NUL
+    about = report_of(body.replace(b"\0", b""), host, received)  # no text in PostgreSQL has a NUL
     values: dict[str, Any] = {name: getattr(about, name) for name in _COLUMNS}
     while True:
-        row = insert(reports).values(certname=host, received=received, body=body, **values).on_conflict_do_nothing()
-        if connection.scalar(row.returning(reports.c.certname)) is not None:
+        if connection.scalar(_INSERTED, {"certname": host, "received": received, "body": body, **values}) is not None:
             return
         stored = select(reports.c.body == body).where(reports.c.certname == host, reports.c.received == received)
         if connection.scalar(stored):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import IO
 from shared.names import is_certname
 
 _FILE = re.compile(r"(\d{12})(?:-(\d{1,5}))?\.yaml", re.ASCII)
-_FIELD = re.compile(rb"(status|environment|puppet_version|noop|corrective_change|cached_catalog_status): *(.*)")
+_FIELD = re.compile(rb"(status|environment|puppet_version|noop|corrective_change|cached_catalog_status): *(.*)", re.MULTILINE)
 _FIELDS = 6
 MAX_LINE = 64 * 1024  # bytes of a line; longer ones hold no field that is needed
 
@@ -82,9 +82,25 @@ def report_in(lines: IO[bytes], node: str, received: datetime | None, file: str 
     fields: dict[str, str] = {}
     while len(fields) < _FIELDS and (line := lines.readline(MAX_LINE)):
         if match := _FIELD.match(line):
-            fields.setdefault(match[1].decode("ascii"), match[2].decode("utf-8", "replace").strip().strip("'\""))
+            fields.setdefault(match[1].decode("ascii"), _text(match))
         while line and not line.endswith(b"\n"):
             line = lines.readline(MAX_LINE)  # the rest of a line that is too long begins no field
+    return _latest(fields, node, received, file)
+
+
+def report_of(body: bytes, node: str, received: datetime) -> LatestReport:
+    """Do the same for a report in memory."""
+    fields: dict[str, str] = {}
+    for match in _FIELD.finditer(body):
+        fields.setdefault(match[1].decode("ascii"), _text(match))
+    return _latest(fields, node, received, "")
+
+
+def _text(match: re.Match[bytes]) -> str:
+    return match[2].decode("utf-8", "replace").strip().strip("'\"")
+
+
+def _latest(fields: Mapping[str, str], node: str, received: datetime | None, file: str) -> LatestReport:
     return LatestReport(
         node,
         received,

@@ -6,8 +6,8 @@ import asyncio
 import hashlib
 from typing import Any
 
-from sqlalchemy import Connection, LargeBinary, Table, Text, delete, exists, func, literal, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Connection, LargeBinary, Table, Text, bindparam, delete, exists, func, select
+from sqlalchemy.dialects.postgresql import Insert, insert
 
 from shared.data import plainjson
 from shared.indirector import Indirection, Request
@@ -34,6 +34,7 @@ class DatabaseTerminus(StoredBodies[M]):
         self.indirection = indirection
         self.table = table
         self.database = database
+        self._written = _writing(table)
 
     def path(self, key: str) -> str:
         return f"the row {key} of {self.table.name}"
@@ -77,12 +78,7 @@ class DatabaseTerminus(StoredBodies[M]):
 
     def write(self, connection: Connection, key: str, body: bytes) -> None:
         """Store a body, unless the same is stored already. Blocks."""
-        table, digest = self.table, hashlib.sha256(body).digest()
-        is_stored = exists().where(table.c.name == key, table.c.digest == digest)
-        row = select(literal(key, Text), literal(digest, LargeBinary), literal(body, LargeBinary)).where(~is_stored)
-        statement = insert(table).from_select(["name", "digest", "body"], row)
-        new = {"digest": statement.excluded.digest, "body": statement.excluded.body, "updated": func.now()}
-        connection.execute(statement.on_conflict_do_update(index_elements=[table.c.name], set_=new))
+        connection.execute(self._written, {"key": key, "hash": hashlib.sha256(body).digest(), "content": body})
 
     async def destroy(self, request: Request[M]) -> object:
         """Remove an instance; return whether it was there."""
@@ -102,6 +98,15 @@ class DatabaseRecord(DatabaseTerminus[M]):
 
     async def find(self, request: Request[M]) -> M | None:
         return None
+
+
+def _writing(table: Table) -> Insert:
+    """Return the statement that stores `content`, which has a `hash`, under a `key`, unless the same is stored there."""
+    key, digest, body = bindparam("key", type_=Text), bindparam("hash", type_=LargeBinary), bindparam("content", type_=LargeBinary)
+    is_stored = exists().where(table.c.name == key, table.c.digest == digest)
+    statement = insert(table).from_select(["name", "digest", "body"], select(key, digest, body).where(~is_stored))
+    new = {"digest": statement.excluded.digest, "body": statement.excluded.body, "updated": func.now()}
+    return statement.on_conflict_do_update(index_elements=[table.c.name], set_=new)
 
 
 def _in_bytes(table: Table) -> Any:

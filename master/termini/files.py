@@ -11,7 +11,7 @@ from typing import Final
 
 from environments.code_commands import CodeCommands, check_code_id, check_path
 from environments.versions import find_version
-from shared.errors import BadRequest, NotFound
+from shared.errors import BadRequest, NotFound, Unavailable
 from shared.file_serving.contents import CHUNK, FileBytes, open_content
 from shared.file_serving.metadata import MetadataOptions, metadata_of
 from shared.file_serving.searching import MetadataListing, search_merged
@@ -147,11 +147,18 @@ class VersionedContent(Terminus[StaticFileContent]):
 
     Args:
         root_of: Returns the folder of an environment; NotFound.
+        is_elsewhere: See `Runs`.
     """
 
-    def __init__(self, code: CodeCommands | None, root_of: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        code: CodeCommands | None,
+        root_of: Callable[[str], str],
+        is_elsewhere: Callable[[str, str], bool],
+    ) -> None:
         self.code = code
         self.root_of = root_of
+        self.is_elsewhere = is_elsewhere
 
     async def find(self, request: Request[StaticFileContent]) -> StaticFileContent | None:
         code_id = request.option("code_id")
@@ -169,6 +176,8 @@ class VersionedContent(Terminus[StaticFileContent]):
         """Return an open file of a stored version; raise NotFound."""
         version = find_version(self.root_of(environment), code_id)
         if version is None:
+            if self.is_elsewhere(environment, code_id):
+                raise Unavailable(f"This master does not have the version {code_id} of the environment '{environment}' yet", retry_after=10)
             hint = "puppet deploy stores versions; other tools need code_id_command and code_content_command."
             raise NotFound(f"This master does not have the version {code_id} of the environment '{environment}'", hint=hint)
         return open_content(FileTree(Path(version)), path)

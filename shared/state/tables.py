@@ -223,7 +223,7 @@ runs = Table(
     Column("environment", Text, primary_key=True),
     Column("version", Text, nullable=False),
     Column("began", DateTime(timezone=True), nullable=False),
-    Column("listed", ARRAY(Text), nullable=False),  # the mounts of plugins
+    Column("listed", ARRAY(Text), nullable=False),  # the mounts of plugins, and transactions of catalogs
     Column("has_catalog", Boolean, nullable=False),
 )
 

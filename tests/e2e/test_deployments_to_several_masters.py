@@ -185,6 +185,19 @@ async def test_a_run_takes_two_requests_to_the_database_besides_its_report_and_i
             assert re.findall(r"(?:INTO|JOIN) state_(runs|facts|nodes)", " ".join(statements)) == ["runs", "runs", "facts"]
 
 
+async def test_a_file_of_a_version_that_only_another_master_has_is_requested_again(tmp_path: Path, empty_postgresql_url: str) -> None:
+    async with site_in(tmp_path, empty_postgresql_url) as site:
+        master = await site.start("one")
+        await site.deploy(0, "s0")
+        agent = await site.client(0, "agent0")
+        target = f"{V3}/static_file_content/modules/m/files/f?{ENVIRONMENT}&code_id="
+        assert (await agent.ask("GET", target + site.commits["s0"])).body == b"s0\n"
+        await site.deploy(0, "s1")
+        environments = master.root / "conf/code/environments"
+        (environments / ".versions/production" / site.commits["s0"]).rename(environments / "away")
+        assert (await agent.ask("GET", target + site.commits["s0"])).status == 503
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(("agents", "rounds"), [(20, 20)])
 async def test_no_run_sees_two_versions_whichever_master_answers(

@@ -229,6 +229,15 @@ def test_a_run_begins_where_something_is_asked_that_a_run_asks_once(tmp_path: Pa
     assert answers == versions.split()
 
 
+def test_a_catalog_that_comes_again_within_its_transaction_belongs_to_the_same_run(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    runs.switch("1")
+    first = runs.versions.for_catalog("a", "production", "x")
+    runs.switch("2")
+    assert runs.versions.for_catalog("a", "production", "x") == first
+    assert Path(runs.versions.for_catalog("a", "production", "y")).name == "2"
+
+
 def test_runs_end_by_time_and_with_their_version_and_are_of_one_client(tmp_path: Path) -> None:
     runs = Runs(tmp_path)
     runs.switch("1")
