@@ -281,9 +281,9 @@ async def _serving(
         parser = BodyParser(parsers)
         termini = await _state_termini(settings, state, ends)
         code = _shared_code(settings, environments, state, health) if state is not None else None
-        rollouts = _rollouts(settings, environments) if code is None else None
-        runs = code.runs if code is not None else local_runs(settings, environments, rollouts)
         agents = WaitingAgents(lambda: http.max_connections * 4 // 5) if state is None else None
+        rollouts = _rollouts(settings, environments, agents) if code is None else None
+        runs = code.runs if code is not None else local_runs(settings, environments, rollouts)
         options = BindingOptions(parser=parser, client=client, state=termini, runs=runs, rollouts=rollouts, agents=agents)
         indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, options)
         v4 = await asyncio.to_thread(v4_catalogs, settings, environments, compile_pool, indirector, runs.version_for)
@@ -348,7 +348,7 @@ async def _serving(
         yield Master(http, indirector, environments, compile_pool, health, metrics, refusals, host, port, agents)
 
 
-def _rollouts(settings: MasterSettings, environments: Environments) -> RolloutWatch:
+def _rollouts(settings: MasterSettings, environments: Environments, agents: WaitingAgents | None) -> RolloutWatch:
     """Return what watches the rollouts of a master that shares its state with no other."""
     return RolloutWatch(
         RolloutFiles(settings.environmentpath),
@@ -356,6 +356,7 @@ def _rollouts(settings: MasterSettings, environments: Environments) -> RolloutWa
         current_versions(environments.root_of),
         switch_by_program(settings),
         timeout=settings.command_timeout,
+        agents=agents,
     )
 
 
