@@ -370,23 +370,30 @@ class _WaitingChild:
         self._results = -1
 
     def start(self, settings: AgentSettings, last: str) -> int | None:
-        """Start it; return its pid, or None when this host has no certificate to wait with."""
+        """Start it; return its pid, or None when this host has no certificate to wait with, or no room for another process."""
         if not settings.localcacert.exists() or not settings.hostcert.exists():
             return None
         self._results, results = os.pipe()
-        child = os.fork()
-        if not child:
-            _wait_in_child(settings, last, results)
-        os.close(results)
-        return child
+        try:
+            child = os.fork()
+        except OSError as err:
+            log.warning("Could not wait for orders of the master: %s", err)
+            os.close(self._results)
+            return None
+        else:
+            if not child:
+                _wait_in_child(settings, last, results)
+            return child
+        finally:
+            os.close(results)
 
-    def result(self) -> WaitResult:
-        """Return how waiting has ended; a child that was told to end leaves no result."""
+    def result(self) -> WaitResult | None:
+        """Return how waiting has ended; None for a child that was killed."""
         from .process.daemon import WaitResult
 
         with os.fdopen(self._results, "rb") as file:
             text = file.read(_MAX_RESULT)
-        return WaitResult.decoded(text) if text else WaitResult()
+        return WaitResult.decoded(text) if text else None
 
 
 def _wait_in_child(settings: AgentSettings, last: str, results: int) -> NoReturn:

@@ -279,9 +279,9 @@ async def _serving(
         parser = BodyParser(parsers)
         termini = await _state_termini(settings, state, ends)
         code = _shared_code(settings, environments, state, health) if state is not None else None
-        rollouts = rollout_watch(settings, environments, code)
-        runs = code.runs if code is not None else local_runs(settings, environments, rollouts)
         agents = WaitingAgents(lambda: http.max_connections * 4 // 5) if state is None else None
+        rollouts = rollout_watch(settings, environments, code, agents)
+        runs = code.runs if code is not None else local_runs(settings, environments, rollouts)
         options = BindingOptions(parser=parser, client=client, state=termini, runs=runs, rollouts=rollouts, agents=agents)
         indirector = await asyncio.to_thread(bind, settings, environments, compile_pool, ca, options)
         v4 = await asyncio.to_thread(v4_catalogs, settings, environments, compile_pool, indirector, runs.version_for)

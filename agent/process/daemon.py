@@ -22,7 +22,7 @@ from shared.settings import AgentSettings
 log = logging.getLogger("puppet.agent")
 
 WATCHED = frozenset({signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
-CANNOT_WAIT = 600.0  # seconds until a host tries again to wait for orders that has no certificate yet
+CANNOT_WAIT = 600.0  # seconds until a host tries again to wait for orders that has no certificate yet, or whose child was killed
 SHUTDOWN_SECONDS = 60.0  # in which a run may finish its current resource and report; then it is killed
 
 
@@ -53,7 +53,7 @@ class DaemonActions:
     wait: Callable[[float], int | None]  # returns a signal's number; None after that many seconds
     reap: Callable[[], int | None]  # returns the pid of a child that has ended; None when there is none
     start_waiting: Callable[[AgentSettings, str], int | None]  # returns the pid of a child that waits for an order; None: it cannot
-    wait_result: Callable[[], WaitResult]  # returns how that child has ended
+    wait_result: Callable[[], WaitResult | None]  # returns how that child has ended; None: it was killed
     kill: Callable[[int, int], None] = os.kill
     clock: Callable[[], float] = time.monotonic
 
@@ -73,6 +73,7 @@ class Daemon:
         self._reload_due = actions.clock() + settings.filetimeout
         self._restart_requested = False
         self._waiter: int | None = None
+        self._is_waiter_told = False
         self._wait_due = actions.clock()
         self._order: RunOrder | None = None
         self._last_order = ""
@@ -125,6 +126,7 @@ class Daemon:
 
     def _stop_waiting(self) -> None:
         if self._waiter is not None:
+            self._is_waiter_told = True
             with suppress(ProcessLookupError):
                 self.actions.kill(self._waiter, signal.SIGTERM)
 
@@ -135,7 +137,8 @@ class Daemon:
                     self.child = None
                 elif pid == self._waiter:
                     self._waiter = None
-                    result = self.actions.wait_result()
+                    result = self.actions.wait_result() or WaitResult(pause=0.0 if self._is_waiter_told else CANNOT_WAIT)
+                    self._is_waiter_told = False
                     self._order = result.order or self._order
                     self._wait_due = self.actions.clock() + result.pause
             return

@@ -46,6 +46,7 @@ class RolloutOptions(JsonFaceOptions):
     wait: str = text("TIME", "start: how long each wave lasts at least; 30m by default")
     max_failed: str = text("NUMBER", "start: how many nodes may be bad, or a percentage of those with the new version; 0 by default")
     noop_first: bool = flag("start: let each wave simulate the change first")
+    run_now: bool = flag("start: have nodes that wait for orders run as soon as their wave opens (see puppet run)")
     on_failure: str = text("ACTION", "start: stop (the default; nodes keep the new version) or rollback (they get the old one back)")
     check: str = text("PROGRAM", "start: a program that agrees to the end of each wave by exit code 0; it reads the status as JSON")
     notify: str = text("PROGRAM", "start: a program that is told of a stop or an end; it reads the status as JSON")
@@ -64,8 +65,9 @@ class RolloutOptions(JsonFaceOptions):
         from ..rollouts.start import RolloutWishes
 
         values = {"waves": self.waves, "wait": self.wait, "max_failed": self.max_failed, "on_failure": self.on_failure}
-        given = {name: value for name, value in values.items() if value}
-        return RolloutWishes.of(given | ({"noop_first": True} if self.noop_first else {}), "puppet rollout")
+        given: dict[str, Any] = {name: value for name, value in values.items() if value}
+        given |= {name: True for name in ("noop_first", "run_now") if getattr(self, name)}
+        return RolloutWishes.of(given, "puppet rollout")
 
 
 @CommandSpec(
@@ -91,7 +93,8 @@ class RolloutOptions(JsonFaceOptions):
     text="""Deploys a commit of the control repository as puppet deploy does, but gives it to the nodes in waves. The master watches their
     reports, and stops by itself when nodes fail, no longer report, have catalogs that do not compile, or change more than the preview
     said.""",
-    notes="""Waves, wait, max_failed, noop_first and on_failure may also be in a file rollout.yaml of the control repository; options win.
+    notes="""Waves, wait, max_failed, noop_first, on_failure and run_now may also be in a file rollout.yaml of the control repository;
+    options win.
     A wave is a share of all nodes up to this wave, or the nodes of a query: --waves "canary: nodes[certname] { certname ~ '^test' }; 10%;
     100%".
 

@@ -30,7 +30,7 @@ from shared.settings import MasterSettings
 
 FILE: Final = "rollout.yaml"
 _MAX_FILE: Final = 64 * 1024
-_MEMBERS: Final = ("waves", "wait", "max_failed", "noop_first", "on_failure")
+_MEMBERS: Final = ("waves", "wait", "max_failed", "noop_first", "on_failure", "run_now")
 _ON_FAILURE: Final = ("stop", "rollback")
 _LAST_RUNS: Final = "the nodes' last runs"
 
@@ -44,6 +44,7 @@ class RolloutWishes:
     max_failed: BadNodesLimit | None = None
     noop_first: bool | None = None
     rolls_back: bool | None = None
+    run_now: bool | None = None
 
     @classmethod
     def of(cls, data: Mapping[str, Any], place: str) -> RolloutWishes:
@@ -51,15 +52,16 @@ class RolloutWishes:
         try:
             if unknown := set(data) - set(_MEMBERS):
                 raise BadData(f"There is no '{min(map(str, unknown))}'", hint=f"There are {', '.join(_MEMBERS)}.")
-            noop, failure, waves = data.get("noop_first"), data.get("on_failure"), data.get("waves")
-            if failure not in (None, *_ON_FAILURE) or not isinstance(noop, bool | None):
-                raise BadData("on_failure is stop or rollback, noop_first true or false")
+            noop, failure, waves, run_now = (data.get(name) for name in ("noop_first", "on_failure", "waves", "run_now"))
+            if failure not in (None, *_ON_FAILURE) or not isinstance(noop, bool | None) or not isinstance(run_now, bool | None):
+                raise BadData("on_failure is stop or rollback, noop_first and run_now are true or false")
             return cls(
                 None if waves is None else parse_waves(waves) if isinstance(waves, str) else waves_of(waves),
                 None if data.get("wait") is None else float(duration(data["wait"])),
                 None if data.get("max_failed") is None else _limit(str(data["max_failed"])),
                 noop,
                 None if failure is None else failure == "rollback",
+                run_now,
             )
         except (BadData, ValueError) as err:
             raise ConfigError(f"{place}: {err}", hint=getattr(err, "hint", "")) from err
@@ -144,6 +146,7 @@ class RolloutStart:
             rolls_back=bool(wishes.rolls_back),
             check=check,
             notify=notify,
+            run_now=bool(wishes.run_now),
         )
         nodes = sorted(preview["nodes"])
         deployments, storage, archive = self.deployments, self.deployments.rollouts, self.deployments.archive(environment)

@@ -66,6 +66,7 @@ class RolloutPlan:
         wait: Seconds that each wave lasts at least.
         interval: Seconds between two runs of an agent; a node is silent after twice as many.
         check, notify: Programs of the site's; '' for none.
+        run_now: Whether nodes that wait for orders run as soon as their wave opens.
     """
 
     environment: str
@@ -80,6 +81,7 @@ class RolloutPlan:
     rolls_back: bool = False
     check: str = ""
     notify: str = ""
+    run_now: bool = False
 
     @property
     def steps(self) -> tuple[RolloutStep, ...]:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import time
+import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
@@ -23,16 +24,21 @@ from httpd.metrics import Samples
 from shared.data import plainjson
 from shared.errors import CompileError, PuppetError
 from shared.models.report import Report
+from shared.orders import RunOrder
 from shared.process.log import NOTICE
 from shared.programs import run_output
 
 from ..observability.metrics import Metrics
+from ..orders.waiting import WaitingAgents
 from ..pools.compiled_catalog import CompiledCatalog
 from ..pools.jobs import CompileJob
 from .actions import require_program
 from .machine import (
     NODE_STATES,
+    PROGRESSING,
+    RUNNING,
     STOPPED,
+    WAITING,
     Announced,
     CatalogSent,
     CheckAnswered,
@@ -55,6 +61,8 @@ HEARTBEAT: Final = 30.0
 RETRY: Final = 60.0  # seconds until a link that could not be switched is tried again
 STORE_TIMEOUT: Final = 10.0
 MAX_EVENTS: Final = 50_000
+RUNS_AT_ONCE: Final = 20  # that a rollout has ordered
+ORDERED: Final = 600.0  # seconds for which an order that shows no result counts as a run
 MAX_OUTPUT: Final = 64 * 1024
 
 Switch = Callable[[str, str], Awaitable[None]]
@@ -78,6 +86,7 @@ class RolloutWatch:
         programs: The folder which the site's programs have to be in, see `program_folder`; they may take `timeout` seconds.
         period: Seconds between two looks at the stored states during a rollout, and `idle` when none is known to be under way; a run that
             finds one ends the wait. `gathering` are those in which observations are stored together.
+        agents: Those that wait for orders to run.
     """
 
     storage: RolloutStorage
@@ -90,6 +99,8 @@ class RolloutWatch:
     period: float = 1.0
     idle: float = 10.0
     gathering: float = 0.2
+    agents: WaitingAgents | None = None
+    _ordered: dict[tuple[str, int, str], float] = field(default_factory=dict, init=False)  # when, by environment, step and node
     _active: dict[str, Rollout] = field(default_factory=dict, init=False)
     _predictions: dict[str, tuple[float, Prediction | None]] = field(default_factory=dict, init=False)
     _events: dict[str, list[RolloutEvent]] = field(default_factory=dict, init=False)
@@ -266,8 +277,11 @@ class RolloutWatch:
                 log.log(NOTICE, "Rollout of %s to %s: %s", environment, rollout.plan.ref or rollout.plan.after, text)
         if rollout is not None and rollout.is_active:
             self._active[environment] = rollout
+            if rollout.plan.run_now and rollout.status == PROGRESSING and self.agents is not None:
+                self._order(rollout, self.agents)
         elif self._active.pop(environment, None) is not None:
             self._sent = {key: version for key, version in self._sent.items() if key[0] != environment}
+            self._ordered = {key: at for key, at in self._ordered.items() if key[0] != environment}
         if rollout is not None and due(rollout):
             self._acting.set()
 
@@ -282,6 +296,22 @@ class RolloutWatch:
             return before if is_same and abs(rollout.at - before.at) < HEARTBEAT else rollout
 
         return update_rollout(self.storage, environment, change)
+
+    def _order(self, rollout: Rollout, agents: WaitingAgents) -> None:
+        """Have nodes of the open waves run that wait for an order: each once a step, and so many at the same time."""
+        environment, now = rollout.plan.environment, self.storage.now()
+        pending = {name for name, node in rollout.open_nodes() if node.status in (WAITING, RUNNING)}
+        room = RUNS_AT_ONCE - sum(
+            name in pending and step == rollout.step and now - at < ORDERED
+            for (place, step, name), at in self._ordered.items()
+            if place == environment
+        )
+        for name in agents.nodes:
+            key = environment, rollout.step, name
+            if room > 0 and name in pending and key not in self._ordered and agents.send(name, RunOrder(str(uuid.uuid4())), ORDERED):
+                log.info("Ordered %s to run, because its wave is open", name)
+                self._ordered[key] = now
+                room -= 1
 
     # --- what is done outside
 

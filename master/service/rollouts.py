@@ -8,6 +8,7 @@ from environments.directories import Environments
 from environments.runs import current_versions
 from shared.settings import MasterSettings
 
+from ..orders.waiting import WaitingAgents
 from ..rollouts.actions import program_folder
 from ..rollouts.storage import RolloutFiles
 from ..rollouts.watch import RolloutWatch
@@ -17,12 +18,19 @@ if TYPE_CHECKING:
     from ..code.shared import SharedCode
 
 
-def rollout_watch(settings: MasterSettings, environments: Environments, code: SharedCode | None) -> RolloutWatch:
+def rollout_watch(
+    settings: MasterSettings, environments: Environments, code: SharedCode | None, agents: WaitingAgents | None
+) -> RolloutWatch:
     """Return what watches the rollouts, of this master or of all that share its state."""
     current, timeout = current_versions(environments.root_of), settings.command_timeout
     if code is None:
         return RolloutWatch(
-            RolloutFiles(settings.environmentpath), environments.root_of, current, switch_by_program(settings), timeout=timeout
+            RolloutFiles(settings.environmentpath),
+            environments.root_of,
+            current,
+            switch_by_program(settings),
+            timeout=timeout,
+            agents=agents,
         )
     from ..rollouts.rows import TOPIC as ROLLOUTS
     from ..rollouts.rows import RolloutRows

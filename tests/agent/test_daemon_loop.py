@@ -20,8 +20,8 @@ def settings(**more: Any) -> AgentSettings:
 @dataclass
 class World:
     """
-    `events`: (seconds from the start, signal, 'end' of the run, or how the child that waits for orders ends); the last one stops the
-    daemon.
+    `events`: (seconds from the start, signal, 'end' of the run, or how the child that waits for orders ends, None when it is killed);
+    the last one stops the daemon.
     """
 
     events: list[tuple[float, Any]]
@@ -36,8 +36,8 @@ class World:
     waits: bool = False
     waited: list[tuple[float, str]] = field(default_factory=list)  # when each wait began, and the last order then
     orders: list[RunOrder | None] = field(default_factory=list)  # of each run
-    results_of_killed: tuple[RunOrder | None, float] = (None, 0.0)
-    results: list[WaitResult] = field(default_factory=list)
+    results_of_killed: WaitResult | None = None
+    results: list[WaitResult | None] = field(default_factory=list)
 
     def wait(self, seconds: float) -> int | None:
         if self.events and self.events[0][0] <= self.now + seconds:
@@ -46,8 +46,9 @@ class World:
             if what == "end":
                 self.finished.append(100 + len(self.started))
                 return signal.SIGCHLD
-            if isinstance(what, tuple):
-                self._end_waiting(*what)
+            if what is None or isinstance(what, WaitResult):
+                self.finished.append(1000 + len(self.waited))
+                self.results.append(what)
                 return signal.SIGCHLD
             return int(what)
         self.now += seconds
@@ -65,14 +66,10 @@ class World:
         self.waited.append((self.now, last))
         return 1000 + len(self.waited)
 
-    def _end_waiting(self, order: RunOrder | None, pause: float) -> None:
-        self.finished.append(1000 + len(self.waited))
-        self.results.append(WaitResult(order, pause))
-
     def kill(self, pid: int, number: int) -> None:
         if pid > 1000:
-            result, self.results_of_killed = self.results_of_killed, (None, 0.0)
-            self.events.insert(0, (self.now, result))
+            self.events.insert(0, (self.now, self.results_of_killed))
+            self.results_of_killed = None
             return
         self.killed.append((pid, number))
         if self.dies_when_told or number == signal.SIGKILL:
@@ -170,7 +167,7 @@ def test_no_file_is_looked_at_when_filetimeout_is_0() -> None:
 
 def test_between_two_runs_a_child_waits_for_an_order_which_starts_a_run_at_once() -> None:
     order = RunOrder("1", noop=True)
-    world = World([(60, "end"), (100, (order, 0.0)), (160, "end"), (200, signal.SIGTERM)], waits=True)
+    world = World([(60, "end"), (100, WaitResult(order)), (160, "end"), (200, signal.SIGTERM)], waits=True)
     run(world)
     assert (world.started, world.orders) == ([0, 100], [None, order])
     assert world.waited == [(60, ""), (160, "1")]
@@ -179,15 +176,21 @@ def test_between_two_runs_a_child_waits_for_an_order_which_starts_a_run_at_once(
 def test_a_child_that_waits_ends_before_a_run_and_an_order_that_it_had_then_is_carried_out_afterwards() -> None:
     order = RunOrder("1")
     world = World([(60, "end"), (1860, "end"), (1900, "end"), (1901, signal.SIGTERM)], waits=True)
-    world.results_of_killed = (order, 0.0)
+    world.results_of_killed = WaitResult(order)
     run(world)
     assert (world.started, world.orders) == ([0, 1800, 1860], [None, None, order])
 
 
 def test_a_master_that_takes_no_agents_that_wait_is_asked_again_late() -> None:
-    world = World([(60, "end"), (61, (None, 1000.0)), (1100, signal.SIGTERM)], waits=True)
+    world = World([(60, "end"), (61, WaitResult(pause=1000.0)), (1100, signal.SIGTERM)], waits=True)
     run(world)
     assert world.waited == [(60, ""), (1061, "")]
+
+
+def test_a_child_that_somebody_kills_is_not_started_again_at_once() -> None:
+    world = World([(60, "end"), (61, None), (700, signal.SIGTERM)], waits=True)
+    run(world)
+    assert world.waited == [(60, ""), (661, "")]
 
 
 def test_an_agent_that_shall_not_wait_does_not() -> None:

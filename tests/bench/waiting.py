@@ -111,6 +111,10 @@ async def measure(process: MasterProcess, folder: Path, number: int, metrics_por
     blocks = Blocks.read(metrics_port)
     for task in agents.requests.values():
         task.cancel()
+    await asyncio.gather(*agents.requests.values(), return_exceptions=True)
+    for client in (administrator, *agents.clients.values()):
+        client.writer.transport.abort()
+    await asyncio.sleep(0)
     connection, wait = (connected - before) * 1024 / number, (waiting - connected) * 1024 / number
     print(f"{number} agents that wait for orders, a master on this machine")
     print(f"  {connection:.0f} KB for a connection, {wait:.1f} KB more for one that waits; {share:.1f} % of a processor while they wait")

@@ -80,10 +80,10 @@ def test_durations_are_said_as_people_say_them(seconds: float, text: str) -> Non
 def test_a_control_repository_names_the_options_of_its_rollouts(tmp_path: Path) -> None:
     assert wishes_in(tmp_path) == RolloutWishes()
     (tmp_path / "rollout.yaml").write_text(
-        "waves:\n- canary: nodes[certname] { certname ~ '^test' }\n- 10%\n- 100%\nwait: 1h\nmax_failed: 2%\n"
+        "waves:\n- canary: nodes[certname] { certname ~ '^test' }\n- 10%\n- 100%\nwait: 1h\nmax_failed: 2%\nrun_now: true\n"
     )
     waves = parse_waves("canary: nodes[certname] { certname ~ '^test' }; 10%; 100%")
-    assert wishes_in(tmp_path) == RolloutWishes(waves, 3600.0, BadNodesLimit(percent=2.0))
+    assert wishes_in(tmp_path) == RolloutWishes(waves, 3600.0, BadNodesLimit(percent=2.0), run_now=True)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +95,7 @@ def test_a_control_repository_names_the_options_of_its_rollouts(tmp_path: Path) 
         ("wait: soon", "Invalid duration"),
         ("max_failed: many", "'many' is neither a number of nodes nor a percentage"),
         ("on_failure: shrug", "on_failure is stop or rollback"),
+        ("run_now: 1", "run_now are true or false"),
         ("check: /bin/true", "There is no 'check'"),
         ("a: [", "rollout.yaml of the control repository"),
     ],

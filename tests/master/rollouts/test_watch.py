@@ -14,6 +14,7 @@ import pytest
 from environments.revisions import DEPLOYMENT
 from environments.runs import current_versions
 from master.observability.metrics import Metrics
+from master.orders.waiting import WaitingAgents
 from master.pools.compiled_catalog import CompiledCatalog
 from master.pools.jobs import CompileJob
 from master.rollouts.machine import Rollout, RolloutCommand, RolloutNode, RolloutPlan, advance, begin
@@ -24,7 +25,7 @@ from master.rollouts.waves import Wave
 from shared.errors import CompileError, Denied
 from shared.models.report import Report
 from tests.support.preview_results import change, result
-from tests.support.waiting import until
+from tests.support.waiting import turns, until
 
 PLAN = RolloutPlan("production", "old", "new", (Wave("canary", query="nodes { }", members=frozenset({"web1"})), Wave("all", 100.0)), wait=0)
 CATALOG = {
@@ -41,6 +42,7 @@ class Site:
     switched: list[str] = field(default_factory=list)
     error: str = ""
     now: float = 1000.0
+    agents: WaitingAgents = field(default_factory=lambda: WaitingAgents(lambda: 100))
 
     def __post_init__(self) -> None:
         for name in ("old", "new"):
@@ -54,7 +56,8 @@ class Site:
         self.files = RolloutFiles([self.root], lambda: self.now)
         root_of = lambda name: str(self.root / name)  # noqa: E731
         self.watch = RolloutWatch(
-            self.files, root_of, current_versions(root_of), self.switch, timeout=10, period=0.01, idle=0.01, gathering=0
+            self.files, root_of, current_versions(root_of), self.switch, timeout=10, period=0.01, idle=0.01, gathering=0,
+            agents=self.agents,
         )  # fmt: skip
 
     async def switch(self, environment: str, version: str) -> None:
@@ -278,3 +281,30 @@ async def test_the_numbers_of_a_rollout_are_metrics(site: Site) -> None:
     text = metrics.text()
     assert 'puppet_rollout_nodes{environment="production",state="failed"} 1' in text
     assert 'puppet_rollout_stopped{environment="production"} 1' in text
+
+
+async def test_nodes_that_wait_run_as_soon_as_their_wave_opens_and_once_a_step(site: Site) -> None:
+    site.start(run_now=True)
+    waiting = {name: asyncio.create_task(site.agents.wait(name, "", 300, lambda: False)) for name in ("web1", "web2", "other")}
+    await turns(1)
+    await site.watch.look()
+    order = await waiting["web1"]
+    assert order is not None and not order.noop
+    again = asyncio.create_task(site.agents.wait("web1", order.id, 300, lambda: False))
+    await turns(1)
+    await site.watch.look()
+    assert sorted(site.agents.nodes) == ["other", "web1", "web2"]
+    await site.report("web1")
+    assert await waiting["web2"] is not None
+    assert sorted(site.agents.nodes) == ["other", "web1"]
+    for task in (again, waiting["other"]):
+        task.cancel()
+
+
+async def test_nodes_do_not_run_now_unless_that_is_wished(site: Site) -> None:
+    site.start()
+    waiting = asyncio.create_task(site.agents.wait("web1", "", 300, lambda: False))
+    await turns(1)
+    await site.watch.look()
+    assert site.agents.nodes == ["web1"]
+    waiting.cancel()
