@@ -160,11 +160,12 @@ class RolloutWatch:
     async def reported(self, report: Report) -> None:
         """Take a report into the state of its environment's rollout; return when it is stored, or cannot be, which is logged."""
         environment, version = report.environment or "", report.code_id or ""
+        if not version:  # agents of 3.x name none
+            version = await asyncio.to_thread(self._version_of_run, report.host, environment)
         stored = await asyncio.to_thread(self._deciding, environment, version) if environment else None
         if stored is None or not stored.rollout.is_active:
             return
         rollout = stored.rollout
-        version = version or await asyncio.to_thread(self._version_of_run, report.host, environment)
         try:
             prediction = await asyncio.to_thread(self._prediction, rollout)
         except PuppetError as err:
