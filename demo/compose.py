@@ -1,5 +1,6 @@
 """
-The pair in containers: a master that is not root, an agent that a policy signs, one that a person signs, and Puppetboard.
+The pair in containers: a master that is not root, an agent that a policy signs, one that a person signs, and Puppetboard; then two masters
+behind a balancer, with their state in PostgreSQL, of which either is stopped while an agent runs.
 
 `make compose-demo` runs this; it needs a container engine with Docker's interface and Compose: 1.29, or 2 as a plugin or a program.
 Which one is taken, where there are several, can be said (`make compose-demo COMPOSE=docker-compose`); else it is the plugin.
@@ -30,6 +31,7 @@ from tests.gate import caches  # noqa: E402
 
 BASE = caches.folder("compose-base")  # what `make compose-base` made
 ENV = ROOT / ".env"  # Compose reads it by itself
+MASTERS = "demo/containers/masters"
 PROJECT = "bunraku-demo"
 COMPOSES = (("docker", "compose"), ("docker-compose",))  # as it is called, the better one first
 AGENTS = ("agent1", "agent2")
@@ -106,7 +108,12 @@ def base_variables(engine: Engine) -> dict[str, str]:
     if not engine.run("docker", "images", "--quiet", image).strip():
         engine.run("docker", "import", str(archive), image, seconds=BUILD)
     say(f"   on {archive}")
-    return {"BUNRAKU_BASE": image, "BUNRAKU_BUILD_NETWORK": "none"}  # everything is in the base
+    variables = {"BUNRAKU_BASE": image, "BUNRAKU_BUILD_NETWORK": "none"}  # everything is in the base
+    for name in ("postgres", "haproxy"):
+        variables[f"BUNRAKU_{name.upper()}"] = f"bunraku-{name}"
+        words = ("--network", "none", "--build-arg", f"BASE={image}", "--file", f"{MASTERS}/{name}.Dockerfile", "--tag", f"bunraku-{name}")
+        engine.run("docker", "build", *words, MASTERS, seconds=BUILD)
+    return variables
 
 
 def choose_base() -> None:
@@ -123,15 +130,15 @@ def choose_base() -> None:
 
 
 @contextmanager
-def up(engine: Engine) -> Iterator[None]:
-    """Master and agents, from their start to the last volume taken away."""
+def up(engine: Engine, profile: tuple[str, ...] = (), *services: str) -> Iterator[None]:
+    """Those services, or all that have no profile, with what they depend on, from their start to the last volume taken away."""
     try:
-        engine.composed("up", "--detach", seconds=BUILD)
+        engine.composed(*profile, "up", "--detach", *services, seconds=BUILD)
         yield
     except Failed as err:
-        raise Failed(f"{err}\nThe logs:\n{engine.composed('logs', '--no-color')[-8000:]}") from err
+        raise Failed(f"{err}\nThe logs:\n{engine.composed(*profile, 'logs', '--no-color')[-8000:]}") from err
     finally:
-        engine.composed("down", "--volumes", "--remove-orphans")
+        engine.composed(*profile, "down", "--volumes", "--remove-orphans")
 
 
 def container(engine: Engine, service: str) -> str:
@@ -231,12 +238,40 @@ def show(engine: Engine) -> None:
         title("Containers and volumes are taken away")
 
 
+def show_masters(engine: Engine) -> None:
+    """Two masters with one state: an agent gets its certificate from one and runs while either is away."""
+    title("Two masters behind HAProxy, with their state in PostgreSQL")
+    profile = ("--profile", "masters")
+    began = time.monotonic()
+    with up(engine, profile, "balancer"):
+        say(f"   both are healthy after {time.monotonic() - began:.1f} s")
+        for gone, code in (("master1", 2), ("master2", 0)):  # the second run has nothing left to change
+            engine.composed(*profile, "stop", gone, shown=True)
+            said = engine.composed(*profile, "run", "--rm", "-T", "agent3", wanted=(code,), shown=True)
+            for line in said.splitlines():
+                say(f"   | {line}")
+            engine.composed(*profile, "up", "--detach", gone, shown=True)
+            healthy(engine, gone)
+        title("Containers and volumes are taken away")
+
+
+def healthy(engine: Engine, service: str) -> None:
+    """Wait for a service whose health Compose checks."""
+    deadline = time.monotonic() + RUN
+    while engine.run("docker", "inspect", "--format", "{{.State.Health.Status}}", container(engine, service)).strip() != "healthy":
+        if time.monotonic() > deadline:
+            raise Failed(f"{service} is not healthy")
+        time.sleep(0.5)
+
+
 def main() -> int:
     if sys.argv[1:] == ["--base"]:
         choose_base()
         return 0
     try:
-        show(engine(tuple(sys.argv[1:])))
+        found = engine(tuple(sys.argv[1:]))
+        show(found)
+        show_masters(found)
     except Failed as err:
         say(f"\nThe demo failed: {err}")
         return 1

@@ -7,6 +7,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from language.catalog.richdata import encode
@@ -24,7 +25,7 @@ from language.syntax.source import Source
 from language.values.core import Value
 from shared.errors import EvaluationError, ParseError
 
-from .directories import Environments
+from .directories import Environment, Environments
 from .files.code_files import CodeFiles, DiskFiles
 from .files.manifest_access import ManifestAccess
 from .hiera import DataLayers, DataSources, detached_context, look_up
@@ -37,62 +38,79 @@ PROGRAM_TIMEOUT = 300.0
 """Seconds that a program of `generate` may take."""
 
 
+@dataclass(frozen=True, slots=True)
+class EnvironmentServices:
+    """
+    What an environment's host has from the process that compiles.
+
+    Args:
+        access: What manifests may read and start on this host.
+        ruby: Runs what modules have in Ruby. None: nothing does.
+        ruby_types: Keeps what was read of types in Ruby.
+        note: Is told of types whose attributes are not known.
+        ask_puppetdb: Has questions answered by the site's PuppetDB. None: there is none.
+        export_keys: See EnvironmentSettings.
+        clock: Returns the time in nanoseconds since 1970.
+    """
+
+    access: ManifestAccess = field(default_factory=ManifestAccess)
+    ruby: RubyProgram | None = None
+    ruby_types: RubyTypeCache | None = None
+    note: Callable[[str], None] = lambda text: None
+    ask_puppetdb: AskPuppetDb | None = None
+    export_keys: str = ""
+    clock: Callable[[], int] = time.time_ns
+
+
 class DirectoryEnvironment:
     """
-    An environment in a folder: `manifests` is its main manifest or a folder of them, modules are found along `modulepath`.
+    An environment in a folder: its manifest is one file or a folder of them, modules are found along its modulepath.
 
-    `settings` are what `$settings::…` and the compiler itself read. a change of one of `files` makes a new host; templates and the like are
-    read through `live` each time they are used. `ruby_types` keeps what was read of types in Ruby; `note` is told of types whose attributes
-    are not known. `data_provider` is what environment.conf says of data; `access` is what manifests may read and start on this host. `ruby`
-    runs what modules have in Ruby. `ask_puppetdb` has questions answered by the site's PuppetDB (None: there is none); `questions` records
-    them. `export_keys`: See EnvironmentSettings.
+    `settings` are what `$settings::…` and the compiler itself read; `code` stands for the manifest. A change of one of `files` makes a new
+    host; templates and the like are read through `live` each time they are used. `questions` records what PuppetDB was asked.
     """
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
-        environment: str,
-        root: str,
+        environment: Environment,
         files: CodeFiles,
         *,
-        modulepath: Sequence[str],
-        manifest: str | None,
         settings: Mapping[str, Any] | None = None,
         code: str | None = None,
         types: NativeTypeLookup | None = None,
         live: CodeFiles | None = None,
-        clock: Callable[[], int] = time.time_ns,
-        ruby_types: RubyTypeCache | None = None,
-        note: Callable[[str], None] = lambda text: None,
-        data_provider: str = "",
-        access: ManifestAccess | None = None,
-        ruby: RubyProgram | None = None,
-        ask_puppetdb: AskPuppetDb | None = None,
-        export_keys: str = "",
+        services: EnvironmentServices | None = None,
     ) -> None:
-        self._environment = environment
-        self.root = root
+        services = services or EnvironmentServices()
+        self._environment = environment.name
+        self.root = environment.root
         self.files = files
         self.live = live or files
-        self.modulepath = list(modulepath)
-        self.manifest = manifest
+        self.modulepath = list(environment.modulepath)
+        self.manifest = environment.manifest
         self.code = code
         self._settings = dict(settings or {})
-        self._clock = clock
-        self.questions = StoreQuestions(ask_puppetdb, export_keys)
-        self.access = access or ManifestAccess()
+        self._clock = services.clock
+        self.questions = StoreQuestions(services.ask_puppetdb, services.export_keys)
+        self.access = services.access
         libdir = self._settings.get("libdir")
         self._types = types or ModuleTypes(
-            files, self.module_roots(), environment=root, libdirs=[str(libdir)] if libdir else [], ruby=ruby_types, note=note
+            files,
+            self.module_roots(),
+            environment=self.root,
+            libdirs=[str(libdir)] if libdir else [],
+            ruby=services.ruby_types,
+            note=services.note,
         )
         self._modules: dict[str, str | None] = {}
-        self._ruby = RubyHost(ruby, self._libraries, self._note_ruby, self.live) if ruby is not None else None
+        self._ruby = RubyHost(services.ruby, self._libraries, self._note_ruby, self.live) if services.ruby is not None else None
         self._data = DataSources(
             files,
-            environment=environment,
-            root=root,
+            environment=environment.name,
+            root=self.root,
             settings=self._settings,
             module_root=self.module_root,
-            data_provider=data_provider,
+            data_provider=environment.data_provider,
             data_files=self.live,
         )
 
@@ -286,5 +304,4 @@ def _tidy(path: str) -> str:
 
 def compiler_host(environments: Environments, name: str) -> DirectoryEnvironment:
     """Return the environment of that name with its files as they are on disk now; raise NotFound for an unknown one."""
-    environment = environments.read(name)
-    return DirectoryEnvironment(name, environment.root, DiskFiles(), modulepath=environment.modulepath, manifest=environment.manifest)
+    return DirectoryEnvironment(environments.read(name), DiskFiles())

@@ -19,7 +19,7 @@ from language.syntax.checker import Diagnostic
 
 from .config_version import version_of
 from .directories import Environment, Environments, EnvironmentSettings
-from .directory_environment import DirectoryEnvironment
+from .directory_environment import DirectoryEnvironment, EnvironmentServices
 from .files.code_files import MAX_PINS, TrackedFiles
 from .files.manifest_access import ManifestAccess
 from .module_types.registry import RubyTypeCache
@@ -163,30 +163,23 @@ class LoadedEnvironments:
         self, environment: Environment, files: TrackedFiles, host_class: type[DirectoryEnvironment] = DirectoryEnvironment
     ) -> LoadedEnvironment:
         """Return an environment, whose configuration was read from `files`, ready to be compiled; it is not cached. Raise ConfigError."""
-        live, name = TrackedFiles(files.root, files.pin, memory=TEMPLATES), environment.name
+        live = TrackedFiles(files.root, files.pin, memory=TEMPLATES)
         settings = {
             **self.settings.compiler,
-            "environment": name,
+            "environment": environment.name,
             "manifest": environment.manifest,
             "modulepath": os.pathsep.join(environment.modulepath),
             "config_version": environment.config_version,
         }
-        host = host_class(
-            name,
-            environment.root,
-            files,
-            modulepath=environment.modulepath,
-            manifest=environment.manifest,
-            settings=settings,
-            live=live,
-            ruby_types=self._ruby_types,
-            note=lambda text: self.log("debug", text),
-            data_provider=environment.data_provider,
+        services = EnvironmentServices(
             access=ManifestAccess(self.settings.read_roots, self.settings.hidden, self.settings.programs),
             ruby=self._ruby,
+            ruby_types=self._ruby_types,
+            note=lambda text: self.log("debug", text),
             ask_puppetdb=self.ask_puppetdb,
             export_keys=self.settings.export_keys,
         )
+        host = host_class(environment, files, settings=settings, live=live, services=services)
         loader = Loader(host, NAMES, self.cache, log=self.log, builtins=self.functions)
         loaded = LoadedEnvironment(environment, host, loader, files, live, self.clock())
         loaded.use(files.pin, self.now)

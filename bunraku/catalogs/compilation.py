@@ -14,7 +14,7 @@ from agent.facts.facter import FactSources, gather
 from agent.facts.own import own_facts
 from environments.config_version import version_of
 from environments.directories import Environment
-from environments.directory_environment import DirectoryEnvironment
+from environments.directory_environment import DirectoryEnvironment, EnvironmentServices
 from environments.files.code_files import DiskFiles
 from environments.ruby import RubyProgram, RubySettings, find_ruby
 from language.catalog.wire import wire_catalog
@@ -150,15 +150,11 @@ class LocalEnvironment:
     @classmethod
     def of(cls, settings: MasterSettings, environment: Environment, manifest: Manifest, log: Say) -> LocalEnvironment:
         host = DirectoryEnvironment(
-            environment.name,
-            environment.root,
+            replace(environment, manifest=str(manifest.path.absolute()) if manifest.path is not None else None),
             DiskFiles(),
-            modulepath=environment.modulepath,
-            manifest=str(manifest.path.absolute()) if manifest.path is not None else None,
             settings=settings_in_manifests(settings, environment, manifest),
             code=manifest.code,
-            data_provider=environment.data_provider,
-            ruby=ruby_of(settings),
+            services=EnvironmentServices(ruby=ruby_of(settings)),
         )
 
         def told(level: str, diagnostic: Diagnostic) -> None:

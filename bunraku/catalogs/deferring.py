@@ -12,6 +12,7 @@ from typing import Any
 
 from agent.run.deferred import Resolver
 from agent.state.runlog import RunLog
+from environments.directories import Environment
 from environments.directory_environment import DirectoryEnvironment
 from environments.files.code_files import DiskFiles
 from language.catalog import richdata as wire
@@ -37,7 +38,7 @@ class _Synced(DirectoryEnvironment):
     """An environment without manifests, whose functions are those that plugin sync fetched into `libdir`."""
 
     def __init__(self, environment: str, libdir: Path) -> None:
-        super().__init__(environment, str(libdir), DiskFiles(), modulepath=(), manifest=None, code="")
+        super().__init__(Environment(environment, str(libdir), (), None), DiskFiles(), code="")
         self.libdir = libdir
 
     def function_extension(self, name: str) -> Source | None:

@@ -126,10 +126,7 @@ class Comparer:
 
 def _comparison(environment: Environment) -> CatalogComparison:
     """Return the comparison of catalogs of an environment, whose files are the same for both programs."""
-    host = DirectoryEnvironment(
-        environment.name, environment.root, DiskFiles(), modulepath=environment.modulepath, manifest=environment.manifest
-    )
-    sources = ModuleSources(host)
+    sources = ModuleSources(DirectoryEnvironment(environment, DiskFiles()))
     return CatalogComparison((environment.root, environment.root), (sources, sources))
 
 

@@ -102,8 +102,8 @@ class CaStore(ABC):
                     repaired.append(f"{path} was readable by everyone; its mode is now 0640. Others may have copied it.")
             except FileNotFoundError:
                 continue
-            except PermissionError:
-                repaired.append(f"{path} is readable by everyone and its mode could not be changed")
+            except OSError as err:  # of another account, or a mount that is read-only
+                repaired.append(f"{path} is readable by everyone and its mode could not be changed: {err.strerror}")
         return repaired
 
     @abstractmethod

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A base for the images where no registry is reachable: a small Debian with Python, and all wheels that the images install, which are
-# those of the lock.
+# A base for the images where no registry is reachable: a small Debian with Python, PostgreSQL and HAProxy, and all wheels that the images
+# install, which are those of the lock.
 #
 #   sh base.sh FOLDER          # needs root and debootstrap; takes MIRROR, Debian's, and PYTHON, a 3.11 with pip
 #
@@ -18,6 +18,14 @@ if [ "$version" != 3.11 ]; then
   exit 1
 fi
 debootstrap --variant=minbase --include=python3,python3-venv bookworm "$making/root" ${MIRROR:+"$MIRROR"}
+printf '#!/bin/sh\nexit 101\n' > "$making/root/usr/sbin/policy-rc.d"
+chmod +x "$making/root/usr/sbin/policy-rc.d"
+cp /etc/resolv.conf "$making/root/etc/resolv.conf"
+install -d "$making/root/etc/postgresql-common"
+echo 'create_main_cluster = false' > "$making/root/etc/postgresql-common/createcluster.conf"
+chroot "$making/root" apt-get update -qq
+DEBIAN_FRONTEND=noninteractive chroot "$making/root" apt-get install -qq -y --no-install-recommends postgresql haproxy
+rm "$making/root/usr/sbin/policy-rc.d" "$making/root/etc/resolv.conf"
 download() {
   "$python" -m pip download --quiet --disable-pip-version-check --only-binary :all: --dest "$making/root/opt/wheels" "$@"
 }

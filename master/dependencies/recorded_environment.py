@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from environments.directory_environment import DirectoryEnvironment
+from environments.directories import Environment
+from environments.directory_environment import DirectoryEnvironment, EnvironmentServices
 from environments.files.code_files import CodeFiles, Signature, TrackedFiles
 from language.evaluation.dependencies import NodeDependencies
 from language.host import NativeType, NativeTypeLookup
@@ -74,9 +75,10 @@ class RecordedTypes:
 class RecordedEnvironment(DirectoryEnvironment):
     """An environment's folder as the compiler's host, which notes the inputs of catalogs."""
 
-    def __init__(self, environment: str, root: str, files: TrackedFiles, *, live: TrackedFiles, **options: Any) -> None:
-        self.inputs = Inputs(root)
-        super().__init__(environment, root, files, live=live, **options)
+    def __init__(self, environment: Environment, files: TrackedFiles, *, live: TrackedFiles, **options: Any) -> None:
+        self.inputs = Inputs(environment.root)
+        super().__init__(environment, files, live=live, **options)
+        self._configured = environment
         self._tracked = files, live
         self._recorded_types = RecordedTypes(self._types, self.inputs.shared)
         self._data.files = RecordedFiles(files, self.inputs.code_files)
@@ -91,16 +93,8 @@ class RecordedEnvironment(DirectoryEnvironment):
     def answers(self) -> LoadedAnswers:
         """The answers that compilations get as long as the environment is loaded."""
         files, live = self._tracked
-        host = DirectoryEnvironment(
-            self.environment,
-            self.root,
-            files,
-            modulepath=self.modulepath,
-            manifest=self.manifest,
-            settings=self.settings(),
-            types=self._types,
-            access=self.access,
-        )
+        services = EnvironmentServices(access=self.access)
+        host = DirectoryEnvironment(self._configured, files, settings=self.settings(), types=self._types, services=services)
         return LoadedAnswers(host, files, live, self.inputs.relative_input)
 
     def _note_ruby(self, path: str, since: int) -> None:

@@ -27,6 +27,7 @@ State = Literal["running", "error", "unknown", "stopping", "starting"]
 COMPILING = ("jruby-metrics", "master", "server")  # the services that answer with catalogs, by the names that agents and tools probe
 SERVICES = ("ca", *COMPILING, "puppet-profiler", "status-service")
 LOOK_EVERY = 10.0  # seconds between two checks of a condition
+SOONER = 2.0  # seconds to the next one while it does not hold, so that agents come back soon after the cause is gone
 PATIENCE = 60.0  # seconds that the next check may take, until the condition counts as unknown
 
 
@@ -106,7 +107,7 @@ class Health:
         return alerts
 
     async def watch(self) -> None:
-        """Run until cancelled: check each condition every `every` seconds; a check that hangs delays no other."""
+        """Run until cancelled: check each condition every `every` seconds, sooner if it does not hold; one that hangs delays no other."""
         async with asyncio.TaskGroup() as group:
             for condition in self.conditions.values():
                 group.create_task(self._check_repeatedly(condition), name=f"look at {condition.name}")
@@ -137,7 +138,7 @@ class Health:
     async def _check_repeatedly(self, condition: Condition) -> None:
         while True:
             await self.check(condition)
-            await asyncio.sleep(self.every)
+            await asyncio.sleep(min(self.every, SOONER) if self._verdicts[condition.name].problem else self.every)
 
     def _state(self, name: str) -> State:
         verdict = self._verdicts[name]

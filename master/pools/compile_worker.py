@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
 
-from environments.directories import EnvironmentSettings
+from environments.directories import Environment, EnvironmentSettings
 from environments.directory_environment import DirectoryEnvironment
 from environments.files.code_files import TrackedFiles
 from environments.files.export_keys import ExportKeys
@@ -108,7 +108,7 @@ class CompileWorker:
 
     def _self_test(self) -> bytes:
         """Compile a manifest that needs no environment, which shows whether this process can compile at all; return its catalog."""
-        host = DirectoryEnvironment("production", NOWHERE, TrackedFiles(), modulepath=[], manifest=None, code="notify { 'self-test': }")
+        host = DirectoryEnvironment(Environment("production", NOWHERE, (), None), TrackedFiles(), code="notify { 'self-test': }")
         loader = Loader(host, NAMES, CodeCache(), log=self._log_finding, builtins=self.environments.functions)
         return plainjson.dumps(compile_catalog(host, loader, NodeInput("self-test"), version=0, log=self._log))
 

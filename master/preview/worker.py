@@ -14,7 +14,7 @@ from typing import Any
 
 from environments.comparison.catalogs import CatalogComparison, Diff, NodeWords, Place, SecretTexts
 from environments.directories import read_environment
-from environments.directory_environment import DirectoryEnvironment
+from environments.directory_environment import DirectoryEnvironment, EnvironmentServices
 from environments.files.code_files import DiskFiles, TrackedFiles
 from environments.loaded import LoadedEnvironment
 from environments.store_questions import AskPuppetDb, Question
@@ -135,15 +135,7 @@ class PreviewWorker(CompileWorker):
         loaded = self.environments.load(environment, files, RecordedEnvironment)
         host = loaded.host
         assert isinstance(host, RecordedEnvironment)
-        plain = DirectoryEnvironment(
-            name,
-            root,
-            DiskFiles(),
-            modulepath=environment.modulepath,
-            manifest=environment.manifest,
-            settings=host.settings(),
-            access=host.access,
-        )
+        plain = DirectoryEnvironment(environment, DiskFiles(), settings=host.settings(), services=EnvironmentServices(access=host.access))
         return CodeSide(loaded, host, SideAnswers(plain), configuration(environment, host.settings()))
 
     # --- one node ---

@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlalchemy import Connection, text
 
-from .schema import NEWER, Schema, UnknownSchema
+from .schema import ANOTHER_ENCODING, NEWER, Schema, UnknownSchema, encoding_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,8 @@ def server_problems(connection: Connection, name: str, setting: str) -> Iterator
         yield Problem(
             "error", f"{_capitalized(name)} is on a standby, which cannot be written", f"Name the primary in the setting {setting}."
         )
-    encoding = connection.scalar(text("SHOW server_encoding"))
-    if encoding != "UTF8":
-        hint = "Make another one: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0."
-        yield Problem("error", f"{_capitalized(name)} has the encoding {encoding}, which lacks characters of facts and reports", hint)
+    if problem := encoding_problem(connection):
+        yield Problem("error", f"{_capitalized(name)} {problem}", f"{_capitalized(ANOTHER_ENCODING)}.")
     if not connection.scalar(text("SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)")):
         user = connection.scalar(text("SELECT current_user"))
         yield Problem("error", f"{user} may not make tables in {name}", f"As its owner: GRANT CREATE ON SCHEMA public TO {user}.")

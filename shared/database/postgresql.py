@@ -45,6 +45,7 @@ def connect_arguments(limits: DatabaseLimits, options: dict[str, Any]) -> dict[s
     """Return the arguments of each connection to PostgreSQL, with the settings of its session."""
     return {
         "application_name": "bunraku",
+        "client_encoding": "utf8",  # with a database in SQL_ASCII even its version would be bytes, and no check could name the encoding
         "connect_timeout": max(1, int(limits.connect_timeout)),
         "keepalives_idle": 30,
         "tcp_user_timeout": int(limits.write_timeout * 1000),

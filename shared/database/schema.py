@@ -8,11 +8,18 @@ from pathlib import Path
 
 from sqlalchemy import Column, Connection, MetaData, Table, Text, insert, inspect, select, text, update
 
+ANOTHER_ENCODING = "make another one: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
 NEWER = "the database was written by a newer version of this program: use that, or restore a backup"
 
 
 class UnknownSchema(ValueError):
-    """The address leads to a database whose tables this version of the program does not know."""
+    """The address leads to a database whose tables this version of the program does not know, or in which it cannot make them."""
+
+
+def encoding_problem(connection: Connection) -> str:
+    """Return what is wrong with the encoding of a PostgreSQL database, as what is said of it; '' when it is UTF8."""
+    encoding = connection.scalar(text("SHOW server_encoding"))
+    return "" if encoding == "UTF8" else f"has the encoding {encoding}, which lacks characters of facts and reports"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +57,13 @@ class Schema:
         """
         Bring the tables up to date, in the transaction of the connection. Other processes that do the same wait, and find the work done.
 
-        UnknownSchema is raised when the tables are newer than this program, or are not its own.
+        UnknownSchema is raised when the tables are newer than this program, or are not its own, or an empty database is not in UTF8.
         """
         self.lock_migration(connection)
         version = self.version(connection)
         if version is None:
+            if connection.dialect.name == "postgresql" and (problem := encoding_problem(connection)):
+                raise UnknownSchema(f"the database {problem}: {ANOTHER_ENCODING}")
             self.create(connection, self.newest)
         elif version != self.newest:
             self.upgrade(connection)

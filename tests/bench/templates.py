@@ -20,7 +20,8 @@ from pathlib import Path
 
 import yaml
 
-from environments.directory_environment import DirectoryEnvironment
+from environments.directories import Environment
+from environments.directory_environment import DirectoryEnvironment, EnvironmentServices
 from environments.files.code_files import DiskFiles
 from environments.ruby import RubyProgram, RubySettings, find_ruby
 from language.codegen.codecache import CodeCache
@@ -73,14 +74,11 @@ end.min)
 def ours(modules: Path, code: str, ruby: RubyProgram, *, native: bool) -> float:
     """The seconds of the fastest compile."""
     world = DirectoryEnvironment(
-        "production",
-        str(modules.parent),
+        Environment("production", str(modules.parent), (str(modules),), None),
         DiskFiles(),
-        modulepath=[str(modules)],
-        manifest=None,
         code=code,
-        ruby=ruby,
         settings={"native_templates": native},
+        services=EnvironmentServices(ruby=ruby),
     )
     best = float("inf")
     for _ in range(ROUNDS):
@@ -105,14 +103,11 @@ def apache(modules: Path, ruby: RubyProgram, *, native: bool) -> float:
     seconds = []
     for compiles in (SHORT, LONG):
         world = DirectoryEnvironment(
-            "production",
-            "/nonexistent",
+            Environment("production", "/nonexistent", (str(modules),), None),
             DiskFiles(),
-            modulepath=[str(modules)],
-            manifest=None,
             code=site,
-            ruby=ruby,
             settings={"native_templates": native},
+            services=EnvironmentServices(ruby=ruby),
         )
         loader = Loader(world, NAMES, CodeCache(), log=lambda level, finding: None, builtins=all_functions())
         node = NodeInput("web1.example.com", facts=facts, parameters=facts)

@@ -1,4 +1,7 @@
+import errno
+import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -197,6 +200,22 @@ def test_a_damaged_ca_is_refused_with_the_file_and_left_alone(site, damage, mess
     with pytest.raises(ConfigError, match=message):
         site.bootstrap()
     assert site.snapshot() == before
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EROFS])
+def test_a_private_file_whose_mode_cannot_be_changed_is_named_and_used(site, caplog, monkeypatch, code: int) -> None:
+    chmod = Path.chmod
+
+    def fail(path: Path, mode: int) -> None:
+        if path == site.files.cakey:
+            raise OSError(code, os.strerror(code))
+        chmod(path, mode)
+
+    site.files.cakey.chmod(0o644)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "chmod", fail)
+        site.bootstrap()
+    assert f"{site.files.cakey} is readable by everyone and its mode could not be changed: {os.strerror(code)}" in caplog.text
 
 
 def test_open_modes_of_private_files_are_repaired_with_a_warning(site, caplog) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from environments.directories import EnvironmentSettings, read_environment
-from environments.directory_environment import DirectoryEnvironment
+from environments.directory_environment import DirectoryEnvironment, EnvironmentServices
 from environments.ruby import RubyProgram, RubySettings, find_ruby
 from language.codegen.codecache import CodeCache
 from language.evaluation.compile import compile_catalog
@@ -93,16 +93,7 @@ def answer(case: Mapping[str, Any], cache: CodeCache | None = None) -> Answer:
         settings[name] = value.replace("<env>", ROOT) if isinstance(value, str) else value
     memory = MemoryFiles(files)
     environment = read_environment("production", ROOT, memory, EnvironmentSettings(("/environments",)))
-    world = DirectoryEnvironment(
-        "production",
-        ROOT,
-        memory,
-        modulepath=environment.modulepath,
-        manifest=environment.manifest,
-        settings=settings,
-        data_provider=environment.data_provider,
-        ruby=RUBY,
-    )
+    world = DirectoryEnvironment(environment, memory, settings=settings, services=EnvironmentServices(ruby=RUBY))
     name = case.get("node") or "node1.example.com"
     facts = {**FACTS, **(case.get("facts") or {})}
     classes = case.get("classes") or {}

@@ -34,6 +34,7 @@ from agent.state.statefiles import StateFile
 from agent.transaction.context import ApplyContext
 from agent.transaction.run import apply_catalog
 from agent.transaction.summary import ReportHeader, report_of
+from environments.directories import Environment
 from environments.directory_environment import DirectoryEnvironment
 from environments.files.code_files import DiskFiles
 from language.codegen.codecache import CodeCache
@@ -337,7 +338,7 @@ class Compiler:
         (base / "site.pp").write_text(manifest)
         settings = {"strict": "warning", "strict_variables": True, "storeconfigs": False, "environment": "production"}
         world = DirectoryEnvironment(
-            "production", str(base), DiskFiles(), modulepath=[str(base / "root/modules")], manifest=str(base / "site.pp"), settings=settings
+            Environment("production", str(base), (str(base / "root/modules"),), str(base / "site.pp")), DiskFiles(), settings=settings
         )
         node = NodeInput("node1.example.com", facts=FACTS, parameters=FACTS | {"clientcert": "node1.example.com"})
 

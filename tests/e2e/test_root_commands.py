@@ -23,6 +23,7 @@ import pytest
 
 from bunraku.puppet import command_names
 from environments.first import make_first_environment
+from tests.support.choices import in_gate
 from tests.support.control_repository import ControlRepository
 from tests.support.imports import PACKAGES
 from tests.support.needs import needs_git, needs_root
@@ -233,7 +234,7 @@ def test_R_45_after_each_command_of_roots_the_service_can_use_everything(host: H
     host.serve_once()
 
 
-@pytest.mark.parametrize("name", [name if name in IN_GATE else pytest.param(name, marks=pytest.mark.full) for name in COMMANDS])
+@pytest.mark.parametrize("name", in_gate(COMMANDS, IN_GATE))
 def test_R_45_a_command_of_roots_that_comes_first_makes_nothing_that_the_service_cannot_use(host: Host, name: str) -> None:
     command(host, name, facts=False)
     assert host.unusable() == []

@@ -10,6 +10,7 @@ import pytest
 
 from environments.comparison.catalogs import CatalogComparison, NodeWords, SecretTexts
 from environments.comparison.textdiffs import MAX_LINES, diff_of
+from environments.directories import Environment
 from environments.directory_environment import DirectoryEnvironment
 from environments.files.code_files import DiskFiles
 from environments.module_sources import ModuleSources
@@ -31,7 +32,7 @@ def catalog(*resources: Mapping[str, Any], classes: tuple[str, ...] = (), edges:
 
 
 def sources(root: Path) -> ModuleSources:
-    return ModuleSources(DirectoryEnvironment("production", str(root), DiskFiles(), modulepath=[f"{root}/modules"], manifest=None))
+    return ModuleSources(DirectoryEnvironment(Environment("production", str(root), (f"{root}/modules",), None), DiskFiles()))
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any], roots: tuple[str, str] = ROOTS) -> list[dict[str, Any]]:

@@ -62,6 +62,7 @@ def test_values_encrypted_by_openssl_are_read(keys: Path) -> None:
 
 def _on_disk(keys: Path, files: dict[str, str], manifest: str) -> list[str]:
     """Compile with the keys where they are, everything else in memory."""
+    from environments.directories import Environment
     from environments.directory_environment import DirectoryEnvironment
     from language.codegen.codecache import CodeCache
     from language.evaluation.compile import compile_catalog
@@ -73,7 +74,7 @@ def _on_disk(keys: Path, files: dict[str, str], manifest: str) -> list[str]:
 
     contents: dict[str, str | bytes] = {f"/env/{path}": text for path, text in files.items()}
     contents |= {str(path): path.read_bytes() for path in keys.iterdir()}
-    world = DirectoryEnvironment("production", "/env", MemoryFiles(contents), modulepath=[], manifest=None, code=manifest)
+    world = DirectoryEnvironment(Environment("production", "/env", (), None), MemoryFiles(contents), code=manifest)
     logs: list[Any] = []
     loader = Loader(world, NAMES, CodeCache(), log=lambda level, finding: None, builtins=all_functions())
     facts = {"kernel": "Linux"}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from environments.directories import Environment
 from environments.directory_environment import DirectoryEnvironment
 from environments.files.code_files import DiskFiles
 from shared.errors import CompileError
@@ -62,7 +63,7 @@ def test_a_type_in_python_has_its_attributes_checked(tmp_path: Path) -> None:
         'class Dnszone(Type, name="dnszone"):\n    """A zone."""\n\n'
         '    name = Param(str, namevar=True, doc="Its name.")\n    email = Property(str, doc="Its administrator.")\n'
     )
-    world = DirectoryEnvironment("production", str(tmp_path), DiskFiles(), modulepath=[str(tmp_path / "modules")], manifest=None)
+    world = DirectoryEnvironment(Environment("production", str(tmp_path), (str(tmp_path / "modules"),), None), DiskFiles())
     world.code = "dnszone { 'example.com': email => 'a@b' }"
     assert compiled("", world=world).parameters("Dnszone[example.com]") == {"email": "a@b"}
     world.code = "dnszone { 'example.com': mail => 'a@b' }"

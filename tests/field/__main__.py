@@ -34,7 +34,8 @@ from typing import Any
 import yaml
 
 from agent.facts.legacy import legacy_facts
-from environments.directory_environment import DirectoryEnvironment
+from environments.directories import Environment
+from environments.directory_environment import DirectoryEnvironment, EnvironmentServices
 from environments.files.code_files import DiskFiles
 from environments.module_types.registry import RubyTypeCache
 from language.codegen.codecache import CodeCache
@@ -289,15 +290,10 @@ class Ours:
             "modulepath": ":".join(job["modulepath"]),
         }
         self.world = DirectoryEnvironment(
-            "production",
-            job["root"],
+            Environment("production", job["root"], tuple(job["modulepath"]), job["manifest"]),
             DiskFiles(),
-            modulepath=job["modulepath"],
-            manifest=job["manifest"],
             settings={**settings, **job["settings"]},
-            ruby_types=RubyTypeCache(),
-            ruby=RUBY,
-            ask_puppetdb=lambda questions: [b"[]"] * len(questions),
+            services=EnvironmentServices(ruby_types=RubyTypeCache(), ruby=RUBY, ask_puppetdb=lambda questions: [b"[]"] * len(questions)),
         )
         told = self.logs
         self.loader = Loader(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from environments.directories import Environment
 from environments.directory_environment import DirectoryEnvironment
 from shared.errors import CompileError
 from tests.support.compiling import ROOT, compiled
@@ -183,7 +184,7 @@ def test_a_template_is_read_once_in_a_compilation() -> None:
     manifest = "range(1, 3).each |$i| { notice(template('m/a.erb'), epp('m/b.epp')) }"
     path = f"{ROOT}/modules/m/templates"
     files = CountedFiles({f"{ROOT}/manifests/site.pp": manifest, f"{path}/a.erb": "\ufeffa", f"{path}/b.epp": "b"})
-    world = DirectoryEnvironment("production", ROOT, files, modulepath=[f"{ROOT}/modules"], manifest=f"{ROOT}/manifests")
+    world = DirectoryEnvironment(Environment("production", ROOT, (f"{ROOT}/modules",), f"{ROOT}/manifests"), files)
     for number in (1, 2):
         assert compiled(manifest, world=world).notices == ["a b"] * 3
         assert [files.reads[f"{path}/{name}"] for name in ("a.erb", "b.epp")] == [number, number]

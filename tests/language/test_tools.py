@@ -16,6 +16,7 @@ import coverage
 import pytest
 
 from bunraku.catalogs.profiling import LineTimes
+from environments.directories import Environment
 from environments.directory_environment import DirectoryEnvironment
 from environments.files.code_files import DiskFiles
 from shared.errors import EvaluationError
@@ -52,7 +53,7 @@ def site(tmp_path: Path) -> Path:
 def compile_site(path: Path) -> None:
     root = str(path.parent.parent)
     settings = {"strict": "warning", "strict_variables": True}
-    world = DirectoryEnvironment("production", root, DiskFiles(), modulepath=[], manifest=str(path), settings=settings)
+    world = DirectoryEnvironment(Environment("production", root, (), str(path)), DiskFiles(), settings=settings)
     compiled("", world=world)
 
 

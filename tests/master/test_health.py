@@ -103,6 +103,21 @@ async def test_a_look_that_hangs_makes_the_state_unknown_and_delays_no_other() -
     await asyncio.gather(watching, return_exceptions=True)
 
 
+async def test_what_does_not_hold_is_looked_at_again_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 4:
+            raise asyncio.CancelledError  # which ends the watch
+
+    monkeypatch.setattr("master.observability.health.asyncio.sleep", pause)
+    health = Health()
+    health.add([disk("", "/a is full", "/a is full", "")])
+    await health.watch()
+    assert pauses == [10.0, 2.0, 2.0, 10.0]
+
+
 async def test_what_stops_no_service_is_an_alert_of_the_status_service() -> None:
     health = Health()
     condition = Condition("reports", "Reports cannot be stored", (), said("/var is full"))

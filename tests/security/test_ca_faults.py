@@ -22,6 +22,7 @@ from certs import crl, keys
 from certs.files import bundles
 from shared.errors import BadRequest, ConfigError, Conflict, Denied, OutOfSpace, PuppetError, Unavailable
 from tests.support.ca_site import Site
+from tests.support.choices import in_gate
 from tests.support.needs import needs_root
 
 SIGNING = ["ca.serial-stored", "ca.inventory-written", "ca.certificate-written", "ca.request-removed"]
@@ -101,7 +102,7 @@ BOOTSTRAPPING = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", BOOTSTRAPPING)
+@pytest.mark.parametrize("point", in_gate(BOOTSTRAPPING, BOOTSTRAPPING[::3]))
 def test_R_01_killed_on_the_first_start_the_second_one_finishes(empty_site, point: str) -> None:
     assert empty_site.in_child("bootstrap", failpoints=f"{point}=kill").returncode == -9
     authority = empty_site.bootstrap()

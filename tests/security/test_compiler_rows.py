@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from environments.directory_environment import DirectoryEnvironment
+from environments.directories import Environment
+from environments.directory_environment import DirectoryEnvironment, EnvironmentServices
 from environments.files.code_files import DiskFiles
 from environments.files.manifest_access import ManifestAccess
 from environments.settings import environment_settings
@@ -299,11 +300,10 @@ def site(tmp_path: Path) -> Path:
 def noticed(site: Path, call: str, **access: Any) -> list[str]:
     """What `notice(CALL)` says in that environment; ROOT in it stands for the folder."""
     world = DirectoryEnvironment(
-        *("production", str(site / "env"), DiskFiles()),
-        modulepath=[str(site / "env/modules")],
-        manifest=None,
+        Environment("production", str(site / "env"), (str(site / "env/modules"),), None),
+        DiskFiles(),
         code=f"notice({call.replace('ROOT', str(site))})",
-        access=ManifestAccess(**access),
+        services=EnvironmentServices(access=ManifestAccess(**access)),
     )
     return compiled("", world=world, facts={"x": "../../../outside/secret"}).notices
 

@@ -66,6 +66,7 @@ def test_CMP_07_a_role_with_a_slash_stays_below_the_data() -> None:
 
 @pytest.mark.parametrize("role", ["../../../etc/passwd", "/etc/shadow", "a\0b", "x" * 300])
 def test_CMP_07_on_a_disk_too_the_level_is_skipped(role: str, tmp_path: Path) -> None:
+    from environments.directories import Environment
     from environments.directory_environment import DirectoryEnvironment
     from language.codegen.codecache import CodeCache
     from language.evaluation.compile import compile_catalog
@@ -78,7 +79,7 @@ def test_CMP_07_on_a_disk_too_the_level_is_skipped(role: str, tmp_path: Path) ->
     (root / "data" / "nodes").mkdir(parents=True)
     (root / "hiera.yaml").write_text(LEVELS % WAYS[0])
     (root / "data" / "common.yaml").write_text("k: common\n")
-    world = DirectoryEnvironment("production", str(root), DiskFiles(), modulepath=[], manifest=None, code="notice(lookup('k'))")
+    world = DirectoryEnvironment(Environment("production", str(root), (), None), DiskFiles(), code="notice(lookup('k'))")
     logs: list[Any] = []
     loader = Loader(world, NAMES, CodeCache(), log=lambda level, finding: None, builtins=all_functions())
     facts = {"role": role}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from environments.directories import Environment
 from environments.directory_environment import DirectoryEnvironment
 from language.codegen.codecache import CodeCache
 from language.evaluation.compile import compile_catalog
@@ -54,7 +55,7 @@ def world_of(manifest: str, files: Mapping[str, str] | None = None, settings: Ma
     everything = {f"{ROOT}/manifests/site.pp": manifest} | {f"{ROOT}/{path}": text for path, text in (files or {}).items()}
     given = {"strict": "warning", "strict_variables": True, **(settings or {})}
     return DirectoryEnvironment(
-        "production", ROOT, MemoryFiles(everything), modulepath=[f"{ROOT}/modules"], manifest=f"{ROOT}/manifests", settings=given
+        Environment("production", ROOT, (f"{ROOT}/modules",), f"{ROOT}/manifests"), MemoryFiles(everything), settings=given
     )
 
 

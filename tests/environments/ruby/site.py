@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from environments.directory_environment import DirectoryEnvironment
+from environments.directories import Environment
+from environments.directory_environment import DirectoryEnvironment, EnvironmentServices
 from environments.ruby import RubyProgram, RubySettings, find_ruby
 from tests.support.compiling import Compiled, compiled
 from tests.support.memory_files import MemoryFiles
@@ -22,7 +23,10 @@ def world(files: Mapping[str, str], *, program: RubyProgram | None = None, **set
     given = {"strict": "warning", "strict_variables": True}
     ruby = program or RubyProgram(RubySettings(**{"program": PROGRAM, **settings}))
     return DirectoryEnvironment(
-        "production", "/env", MemoryFiles(there), modulepath=["/env/modules"], manifest=None, settings=given, ruby=ruby
+        Environment("production", "/env", ("/env/modules",), None),
+        MemoryFiles(there),
+        settings=given,
+        services=EnvironmentServices(ruby=ruby),
     )
 
 

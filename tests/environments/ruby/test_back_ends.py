@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from environments.directory_environment import DirectoryEnvironment
+from environments.directories import Environment
+from environments.directory_environment import DirectoryEnvironment, EnvironmentServices
 from environments.files.code_files import TrackedFiles
 from environments.ruby import RubyProgram, RubySettings
 from language.codegen.codecache import CodeCache
@@ -63,14 +64,11 @@ class Site:
         self.function("backend", text)
         settings = {"strict": "warning", "strict_variables": True}
         self.world = DirectoryEnvironment(
-            "production",
-            str(self.root),
+            Environment("production", str(self.root), (f"{self.root}/modules",), None),
             TrackedFiles(str(self.root)),
-            modulepath=[f"{self.root}/modules"],
-            manifest=None,
             settings=settings,
             live=self.live,
-            ruby=RubyProgram(RubySettings(PROGRAM)),
+            services=EnvironmentServices(ruby=RubyProgram(RubySettings(PROGRAM))),
         )
 
     def function(self, name: str, text: str) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bunraku.catalogs.profiling import LineTimes
-from environments.directory_environment import DirectoryEnvironment
+from environments.directories import Environment
+from environments.directory_environment import DirectoryEnvironment, EnvironmentServices
 from environments.ruby import RubyProgram, RubySettings
 from language.codegen.codecache import CodeCache
 from language.evaluation.compile import compile_catalog
@@ -31,7 +32,7 @@ def without_ruby(manifest: str, **templates: str) -> Compiled:
     """Compile a manifest in a site without Ruby whose module `m` has templates."""
     files = {f"/env/modules/m/templates/{name}.erb": text for name, text in templates.items()}
     world = DirectoryEnvironment(
-        "production", "/env", MemoryFiles(files), modulepath=["/env/modules"], manifest=None, code=manifest, settings={"strict": "warning"}
+        Environment("production", "/env", ("/env/modules",), None), MemoryFiles(files), code=manifest, settings={"strict": "warning"}
     )
     return compiled("", world=world)
 
@@ -49,7 +50,7 @@ def test_a_template_in_the_subset_needs_no_ruby() -> None:
 def test_a_byte_order_mark_is_no_part_of_a_file_s_text() -> None:
     text = "\ufeff#!/bin/sh <%= 1 %>"
     files = {"/env/modules/m/files/f": text, "/env/modules/m/templates/t.erb": text}
-    world = DirectoryEnvironment("production", "/env", MemoryFiles(files), modulepath=["/env/modules"], manifest=None, settings={})
+    world = DirectoryEnvironment(Environment("production", "/env", ("/env/modules",), None), MemoryFiles(files), settings={})
     world.code = "notice(file('m/f')) notice(template('m/t.erb')) notice(inline_template($facts['text']))"
     assert compiled("", world=world, facts={"text": text}).notices == ["#!/bin/sh <%= 1 %>", "#!/bin/sh 1", "\ufeff#!/bin/sh 1"]
 
@@ -235,11 +236,8 @@ def test_an_error_of_a_function_passes_through() -> None:
 
 def test_native_templates_off_leaves_all_to_ruby() -> None:
     world = DirectoryEnvironment(
-        "production",
-        "/env",
+        Environment("production", "/env", (), None),
         MemoryFiles({}),
-        modulepath=[],
-        manifest=None,
         code="notice(inline_template('x'))",
         settings={"native_templates": False},
     )
@@ -263,7 +261,9 @@ def _must_not_be_called(template: str) -> None:
 
 def _with_cache(cache: CodeCache, manifest: str, facts: dict[str, str] | None = None) -> str:
     """Compile with a cache of code; return why the catalog may not be remembered."""
-    world = DirectoryEnvironment("production", "/env", MemoryFiles(FILES), modulepath=[], manifest=None, code=manifest, ruby=NO_PROGRAM)
+    world = DirectoryEnvironment(
+        Environment("production", "/env", (), None), MemoryFiles(FILES), code=manifest, services=EnvironmentServices(ruby=NO_PROGRAM)
+    )
     loader = Loader(world, NAMES, cache, log=lambda level, finding: None, builtins=all_functions())
     dependencies = NodeDependencies()
     node = NodeInput("n1", facts=facts or {}, parameters=facts or {})

@@ -49,9 +49,7 @@ def previewed(worker: PreviewWorker, roots: tuple[Path, Path], name: str, role: 
 def compiled_afresh(root: Path, name: str, role: str) -> Any:
     """What the code in a folder comes to for a node when nothing was read before: the catalog and what sources hold; or the error."""
     environment = read_environment("production", str(root), DiskFiles(), EnvironmentSettings((str(root.parent),)))
-    host = DirectoryEnvironment(
-        "production", str(root), DiskFiles(), modulepath=environment.modulepath, manifest=environment.manifest, settings={}
-    )
+    host = DirectoryEnvironment(environment, DiskFiles(), settings={})
     loader = Loader(host, NAMES, CodeCache(), log=lambda level, finding: None, builtins=all_functions())
     input_ = NodeInput.for_node(environment=environment.name, **node(name, role))
     try:
@@ -209,10 +207,9 @@ def kinds_that_differ(roots: tuple[Path, Path], name: str, role: str) -> set[str
     hosts = []
     for root in roots:
         environment = read_environment("production", str(root), DiskFiles(), EnvironmentSettings((str(root.parent),)))
-        options: dict[str, Any] = {"modulepath": environment.modulepath, "manifest": environment.manifest, "settings": {}}
-        hosts.append(DirectoryEnvironment("production", str(root), DiskFiles(), **options))
+        hosts.append(DirectoryEnvironment(environment, DiskFiles()))
         if root == roots[0]:
-            recorded = RecordedEnvironment("production", str(root), TrackedFiles(), live=TrackedFiles(), **options)
+            recorded = RecordedEnvironment(environment, TrackedFiles(), live=TrackedFiles())
     loader = Loader(recorded, NAMES, CodeCache(), log=lambda level, finding: None, builtins=all_functions())
     reads = NodeDependencies()
     input_ = NodeInput.for_node(environment="production", **node(name, role))

@@ -60,10 +60,11 @@ def test_an_account_that_may_make_no_tables_is_named(postgresql: PostgresqlServe
 
 
 @pytest.mark.slow
-def test_a_database_whose_encoding_lacks_characters_is_named(postgresql: PostgresqlServer) -> None:
-    postgresql.run_sql("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_whose_encoding_lacks_characters_is_named(encoding: str, postgresql: PostgresqlServer) -> None:
+    postgresql.run_sql(f"CREATE DATABASE latin ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
     (message,) = messages(postgresql.address("latin"))
-    assert message == "error: The store's database latin has the encoding LATIN1, which lacks characters of facts and reports"
+    assert message == f"error: The store's database latin has the encoding {encoding}, which lacks characters of facts and reports"
     postgresql.run_sql("DROP DATABASE latin")
 
 

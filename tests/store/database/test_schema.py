@@ -17,6 +17,7 @@ from store.database import schema
 from store.database.engine import Database
 from store.database.schema import SCHEMA
 from store.database.tables import facts, metadata
+from tests.support.postgresql import PostgresqlServer
 from tests.support.store_first_tables import create_first_tables
 
 DESCRIPTIONS = {
@@ -139,6 +140,19 @@ async def test_tables_of_a_newer_version_are_left_alone(empty_database_url: str)
         assert await database.write(described) == before
     finally:
         await database.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+async def test_no_tables_are_made_in_a_database_that_lacks_characters(encoding: str, postgresql: PostgresqlServer) -> None:
+    postgresql.run_sql(f"CREATE DATABASE lacking ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    database = Database.open(postgresql.address("lacking"))
+    try:
+        with pytest.raises(UnknownSchema, match=f"has the encoding {encoding}, .* CREATE DATABASE … ENCODING 'UTF8'"):
+            await database.migrate()
+    finally:
+        await database.close()
+        postgresql.run_sql("DROP DATABASE lacking")
 
 
 async def test_tables_of_somebody_else_are_left_alone(empty_database_url: str) -> None:
