@@ -20,6 +20,8 @@ from shared.queue.segments import SUFFIX
 from shared.settings import MasterSettings
 from shared.state.masters import SharedState
 
+from ..rollouts.rows import RolloutRows
+from ..rollouts.storage import RolloutFiles
 from ..termini.state import POSTGRESQL, StateTermini
 from .collections import BucketContents, Instances, ReportFiles, ReportRows
 from .move import Collection, MovedKind, MoveProgress, move_collection
@@ -53,7 +55,7 @@ class StateMove:
         Move everything but the CA; return what was moved.
 
         Raises:
-            Conflict: A master of this host runs, or something waits for the database; or the target differs at the end.
+            Conflict: See `require_silence`; or the target differs at the end.
             StateAway: The database is away. The same call goes on later.
         """
         self.require_silence()
@@ -71,7 +73,7 @@ class StateMove:
             move_ca(source, target, say)
 
     def require_silence(self) -> None:
-        """Raise Conflict when a master of this host runs, or when something still waits here for the database. Blocks."""
+        """Raise Conflict when a master of this host runs, when something waits here for the database, or in a rollout. Blocks."""
         if (pid := PidFile(self.files.pidfile).running()) is not None:
             raise Conflict(f"A master runs on this host, as process {pid}", hint="Stop it, move the state, change the setting, start it.")
         queue = self.files.state_queue
@@ -80,6 +82,12 @@ class StateMove:
                 f"Reports or files in {queue} wait for the database",
                 hint="Start the master with it, until its log says that they are stored.",
             )
+        rollouts = RolloutRows(self.state.database, self.files.certname) if self.to_files else RolloutFiles(self.files.environmentpath)
+        for environment in rollouts.environments():
+            stored = rollouts.load(environment)
+            if stored is not None and stored.rollout.is_active:
+                message = f"A rollout of {environment} is {stored.rollout.status}, which no other place would know of"
+                raise Conflict(message, hint=f"Let it end, or abort it: puppet rollout abort {environment}.")
 
     def _ordered(self, pair: tuple[Any, Any]) -> tuple[Any, Any]:
         """Return source and target of a pair: files, database."""

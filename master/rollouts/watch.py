@@ -138,7 +138,11 @@ class RolloutWatch:
         return stored.rollout if stored is not None and stored.rollout.is_active else None
 
     async def catalog(self, job: CompileJob, make: CompileCatalog) -> CompiledCatalog:
-        """Return a catalog and note how that went; one of a wave that only simulates is made so. Raises what `make` raises."""
+        """
+        Return a catalog and note how that went; one of a wave that only simulates is made so. Raises what `make` raises.
+
+        PuppetError is raised when it cannot be read whether the node should simulate.
+        """
         version = Path(job.pin).name
         stored = await asyncio.to_thread(self._deciding, job.environment, version) if job.pin else None
         if stored is None or version not in (stored.rollout.plan.before, stored.rollout.plan.after):
@@ -155,9 +159,14 @@ class RolloutWatch:
         return await asyncio.to_thread(simulating, catalog) if is_noop else catalog
 
     def _deciding(self, environment: str, version: str) -> StoredRollout | None:
-        """Return the rollout that a run with this version may belong to, without a look at what is stored if it cannot. Blocks, briefly."""
-        is_current = version in ("", Path(self.current("", environment)).name)
-        return None if environment not in self._active and is_current else self._latest(environment)
+        """
+        Return the rollout that a run with this version may belong to, without a look at what is stored if it cannot. Blocks, briefly.
+
+        PuppetError is raised when the version is not the current one, and what is stored cannot be read.
+        """
+        if version not in ("", Path(self.current("", environment)).name):
+            return self.storage.load(environment)
+        return self._latest(environment) if environment in self._active else None
 
     def _is_noop(self, job: CompileJob, version: str) -> bool:
         """Return whether a node only simulates the new version, also when the rollout has just ended without success. Blocks, briefly."""
@@ -171,11 +180,16 @@ class RolloutWatch:
     async def reported(self, report: Report) -> None:
         """Take a report into the state of its environment's rollout; return when it is stored, or cannot be, which is logged."""
         environment, version = report.environment or "", report.code_id or ""
-        stored = await asyncio.to_thread(self._deciding, environment, version) if environment else None
+        if not version:  # agents of 3.x name none
+            version = await asyncio.to_thread(self._version_of_run, report.host, environment)
+        try:
+            stored = await asyncio.to_thread(self._deciding, environment, version) if environment else None
+        except PuppetError as err:
+            log.error("The report of %s is not counted: %s", report.host, err)
+            return
         if stored is None or not stored.rollout.is_active:
             return
         rollout = stored.rollout
-        version = version or await asyncio.to_thread(self._version_of_run, report.host, environment)
         try:
             prediction = await asyncio.to_thread(self._prediction, rollout)
         except PuppetError as err:
@@ -321,14 +335,19 @@ class RolloutWatch:
             self._acting.clear()
             with suppress(PuppetError):  # what cannot be read is logged where it is looked at
                 for environment in await asyncio.to_thread(self.storage.environments):
-                    if await self._is_due(environment) and await asyncio.to_thread(self.storage.claim, environment):
-                        try:
-                            # As it is now: another master may just have done it.
-                            stored = await asyncio.to_thread(self.storage.load, environment)
-                            if stored is not None:
-                                await self._act(stored.rollout)
-                        finally:
-                            await asyncio.to_thread(self.storage.release, environment)
+                    await self._act_alone(environment)
+
+    async def _act_alone(self, environment: str) -> None:
+        """Do what is due, unless another master does it."""
+        with suppress(PuppetError):
+            if await self._is_due(environment) and await asyncio.to_thread(self.storage.claim, environment):
+                try:
+                    # As it is now: another master may just have done it.
+                    stored = await asyncio.to_thread(self.storage.load, environment)
+                    if stored is not None:
+                        await self._act(stored.rollout)
+                finally:
+                    await asyncio.to_thread(self.storage.release, environment)
 
     async def _is_due(self, environment: str) -> bool:
         stored = await asyncio.to_thread(self.storage.load, environment)

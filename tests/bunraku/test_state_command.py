@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, func, select
 
+from master.rollouts.machine import RolloutPlan, begin
+from master.rollouts.rows import RolloutRows
+from master.rollouts.storage import RolloutFiles
+from master.rollouts.waves import Wave
 from shared.filesystem.bucket import Bucket
 from shared.settings import MasterSettings, load
 from shared.state.database import StateDatabase
@@ -122,3 +126,13 @@ def test_nothing_is_moved_while_a_master_runs_here(puppet: Puppet, site: Path, s
     settings.pidfile.write_text("1")
     said = move(puppet, "--to", state_url)
     assert said.code == 1 and "A master runs on this host, as process 1" in said.err
+
+
+@pytest.mark.parametrize("to_files", [False, True], ids=["to the database", "to files"])
+def test_nothing_is_moved_during_a_rollout_which_would_be_forgotten(puppet: Puppet, tmp_path: Path, state_url: str, to_files: bool) -> None:
+    database = StateDatabase.open(state_url, keep_alive=False)
+    storage = RolloutRows(database, "localhost") if to_files else RolloutFiles([tmp_path])
+    storage.save(begin(RolloutPlan("production", "old", "new", (Wave("all", 100.0),)), ["web1"], 1000.0), 0)
+    words = ["--to", "files", "--from", state_url] if to_files else ["--to", state_url]
+    said = move(puppet, *words, f"--environmentpath={tmp_path}")
+    assert said.code == 1 and "A rollout of production is progressing" in said.err and "puppet rollout abort production" in said.err

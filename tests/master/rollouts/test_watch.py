@@ -22,7 +22,7 @@ from master.rollouts.prediction import prediction_of
 from master.rollouts.storage import RolloutFiles
 from master.rollouts.watch import RolloutWatch
 from master.rollouts.waves import Wave
-from shared.errors import CompileError, Denied
+from shared.errors import CompileError, Denied, PuppetError
 from shared.models.report import Report
 from tests.support.preview_results import change, result
 from tests.support.waiting import turns, until
@@ -252,6 +252,9 @@ async def test_a_state_that_cannot_be_read_leaves_runs_their_version_and_reports
     site.restart()
     assert site.version_of("web1") == "old"
     await site.report("web1")
+    with pytest.raises(PuppetError, match="cannot be read"):  # the node may have to simulate
+        await site.compile("web1", "new")
+    assert await site.compile("web1", "old") == CATALOG
     await site.watch.look()
     await site.watch.look()
     assert caplog.text.count("could not be stored: The state of a rollout") == 1, "and not each second"
