@@ -230,16 +230,23 @@ class DirectoryEnvironment:
     def execute(self, command: Sequence[str]) -> str:
         self.access.check_program(command[0])
         try:
-            process = subprocess.run(
-                list(command), capture_output=True, timeout=PROGRAM_TIMEOUT, check=False, cwd=posixpath.dirname(command[0]) or "/"
+            process = subprocess.run(  # what it writes to standard error belongs to the result, as in the reference
+                list(command),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=PROGRAM_TIMEOUT,
+                check=False,
+                cwd=posixpath.dirname(command[0]) or "/",
             )
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             raise EvaluationError(f"Failed to execute generator {command[0]}: {error}") from error
+        output = process.stdout.decode("utf-8", "replace")
         if process.returncode != 0:
             raise EvaluationError(
-                f"Failed to execute generator {command[0]}: Execution of '{' '.join(command)}' returned {process.returncode}"
+                f"Failed to execute generator {command[0]}: "
+                f"Execution of '{' '.join(command)}' returned {process.returncode}: {output.strip()}"
             )
-        return process.stdout.decode("utf-8", "replace")
+        return output
 
     @property
     def ruby(self) -> RubyRuntime | None:

@@ -38,7 +38,7 @@ class ScopeDataContext:
         strict = self.compilation.reporter.strict
         if strict is not Strictness.OFF:
             reason = _reason_unset(self.compilation, self.scope, name)
-            name = name.removeprefix("::") if reason else name  # as the reference names it
+            name = name.removeprefix("::") if reason else _name_above(self.compilation, name)  # as the reference names it
             message = f"Undefined variable '{name}'; {reason}"
             if strict is Strictness.ERROR:
                 raise EvaluationError(message)
@@ -102,3 +102,14 @@ def _reason_unset(compilation: Compilation, scope: Scope, name: str) -> str:
     except PuppetError as error:
         return str(error)
     return f"class {class_name} {'has not been evaluated' if exists else 'could not be found'}"
+
+
+def _name_above(compilation: Compilation, name: str) -> str:
+    """Return the name of a variable of a class as one of the class that it inherits last; other names are unchanged."""
+    class_name, _, variable = name.removeprefix("::").rpartition("::")
+    if not class_name:
+        return name
+    definition = compilation.definitions.find_class(class_name)
+    while definition is not None and definition.parent is not None:
+        definition = definition.parent
+    return f"::{class_name if definition is None else definition.name}::{variable}"

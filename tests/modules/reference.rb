@@ -79,5 +79,11 @@ $stdin.each_line do |line|
   rescue StandardError, ScriptError, SystemStackError, SecurityError => e
     { 'error' => e.message }
   end
-  answers.puts JSON.generate(answer.merge('id' => job['id'], 'logs' => heard.logs))
+  answer = answer.merge('id' => job['id'], 'logs' => heard.logs)
+  begin
+    line = JSON.generate(answer)
+  rescue JSON::GeneratorError => e # a catalog with octets that are no text
+    line = JSON.generate('error' => e.message, 'id' => job['id'], 'logs' => [])
+  end
+  answers.puts line
 end
