@@ -1,9 +1,10 @@
 """
 Looks at pages with Debian's Chromium. A script beside the clients: it reads what to look at, and prints what it saw, in JSON.
 
-In: {"chromium": PATH, "folder": FOLDER, "base": URL, "visits": [{"name", "path", "until": [TEXT...], "fill", "click", "press", "scheme"}]}.
-A visit opens a page, fills in fields, clicks and presses a key, by selectors, and waits until the page shows all texts; FOLDER/NAME.png
-is what it looks like. With a "scheme", light or dark, it also looks for violations of WCAG 2.1 AA in these colours.
+In: {"chromium": PATH, "folder": FOLDER, "base": URL, "visits": [{"name", "path", "until": [TEXT...], "fill", "click", "press", "scheme",
+"picture"}]}. A visit opens a page, fills in fields, clicks and presses a key, by selectors, and waits until the page shows all texts. If it
+goes wrong, FOLDER/NAME.png shows the page. With a "scheme", light or dark, it also looks for violations of WCAG 2.1 AA in these colours.
+With a "picture", a width and a height, the window has this size, and FOLDER/NAME.png shows it. All visits have one tab: their paths differ.
 Out: {NAME: {"status", "text", "drawn", "violations", "complaints"}}: the status of the page, what can be read on it and in its drawings,
 with single blanks, the violations, and what went wrong: errors of scripts, of the console, and of whatever else the page asked for. What
 pages ask of other servers is answered with nothing.
@@ -18,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import BrowserContext, Error, Request, sync_playwright
+from playwright.sync_api import Error, Page, Request, sync_playwright
 
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-component-update", "--disable-sync"]
 OPTIONS += ["--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
@@ -26,6 +27,7 @@ SHOWN = "texts => texts.every(text => (document.body?.innerText ?? '').replace(/
 DRAWN = "() => [...document.querySelectorAll('svg text')].map(each => each.textContent)"
 VIOLATIONS = """async () => (await axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]})).violations
   .flatMap(each => each.nodes.map(node => `${each.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`))"""
+WINDOW = (1400, 900)
 WITHIN = 30_000  # milliseconds for what a page shows later than itself, on a machine that is busy
 
 
@@ -34,16 +36,11 @@ def is_fault(request: Request) -> bool:
     return request.failure != "net::ERR_ABORTED"
 
 
-def look(context: BrowserContext, base: str, folder: Path, visit: dict) -> dict:
-    page = context.new_page()
-    page.set_default_timeout(WITHIN)
-    if scheme := visit.get("scheme"):
-        page.emulate_media(color_scheme=scheme)
-    complaints = []
-    page.on("pageerror", lambda error: complaints.append(f"script: {error}"))
-    page.on("console", lambda message: complaints.append(f"console: {message.text}") if message.type == "error" else None)
-    page.on("requestfailed", lambda request: complaints.append(f"request: {request.url}: {request.failure}") if is_fault(request) else None)
-    page.on("response", lambda answer: complaints.append(f"answer: {answer.status} {answer.url}") if answer.status >= 400 else None)
+def look(page: Page, base: str, folder: Path, visit: dict, complaints: list) -> dict:
+    complaints.clear()
+    scheme, size = visit.get("scheme"), visit.get("picture")
+    page.emulate_media(color_scheme=scheme or "light")
+    page.set_viewport_size(dict(zip(("width", "height"), size or WINDOW, strict=True)))
     answer = page.goto(base + visit["path"], wait_until="load")
     try:
         for selector, text in visit["fill"].items():
@@ -55,13 +52,13 @@ def look(context: BrowserContext, base: str, folder: Path, visit: dict) -> dict:
         page.wait_for_function(SHOWN, arg=visit["until"])
     except Error as error:
         complaints.append(str(error))
-    page.screenshot(path=folder / f"{visit['name']}.png", full_page=True)
+    if size or complaints:
+        page.screenshot(path=folder / f"{visit['name']}.png", full_page=not size)
     text = " ".join(page.inner_text("body").split())
     seen = {"status": answer.status, "text": text, "drawn": page.evaluate(DRAWN), "complaints": list(complaints), "violations": []}
     if scheme:
         page.evaluate(AXE_SCRIPT)
         seen["violations"] = page.evaluate(VIOLATIONS)
-    page.close()
     return seen
 
 
@@ -69,11 +66,17 @@ def main() -> None:
     asked = json.load(sys.stdin)
     with tempfile.TemporaryDirectory() as profile, sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
-            profile, executable_path=asked["chromium"], headless=True, args=OPTIONS, viewport={"width": 1400, "height": 900}, locale="en-US"
+            profile, executable_path=asked["chromium"], headless=True, args=OPTIONS, locale="en-US"
         )
         elsewhere = re.compile(f"^(?!{re.escape(asked['base'])}/)")
         context.route(elsewhere, lambda route: route.fulfill(status=200, content_type="text/css", body=""))
-        seen = {visit["name"]: look(context, asked["base"], Path(asked["folder"]), visit) for visit in asked["visits"]}
+        page, complaints = context.pages[0], []
+        page.set_default_timeout(WITHIN)
+        page.on("pageerror", lambda error: complaints.append(f"script: {error}"))
+        page.on("console", lambda line: complaints.append(f"console: {line.text}") if line.type == "error" else None)
+        page.on("requestfailed", lambda each: complaints.append(f"request: {each.url}: {each.failure}") if is_fault(each) else None)
+        page.on("response", lambda answer: complaints.append(f"answer: {answer.status} {answer.url}") if answer.status >= 400 else None)
+        seen = {visit["name"]: look(page, asked["base"], Path(asked["folder"]), visit, complaints) for visit in asked["visits"]}
         context.close()
     json.dump(seen, sys.stdout)
 
