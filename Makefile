@@ -27,8 +27,9 @@ $(VENV)/.installed: pyproject.toml shared/__init__.py requirements/dev.txt requi
 demo: $(VENV)/.installed ## a master, an agent's runs, a query and a preview of a change on a hundred machines, whose page stays
 	@$(BIN)/python demo/run.py
 
-recording: $(VENV)/.installed ## draws docs/demo.svg from a run of the demo on a quiet machine
+recording: $(VENV)/.installed ## draws docs/demo.svg and the pictures of a preview from runs of the demo on a quiet machine (chromium)
 	@$(BIN)/python demo/record.py
+	@$(BIN)/python -m tests.interop.pictures
 
 compose-demo: $(VENV)/.installed ## the same in containers: a master, two agents, Puppetboard; needs docker and Compose, 1.29 or 2
 	@$(BIN)/python demo/compose.py $(COMPOSE)

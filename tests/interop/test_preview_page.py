@@ -6,19 +6,13 @@ What a page that went wrong looks like is in the folder `preview*/pages` of pyte
 
 from __future__ import annotations
 
-import functools
-import http.server
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from master.preview.page import render_html
-from tests.interop.clients import CHROMIUM, NEEDS_BROWSER, answers_of
+from tests.interop.clients import CHROMIUM, NEEDS_BROWSER, answers_of, served
 from tests.support.preview_results import change, message, result
 
 pytestmark = [*NEEDS_BROWSER, pytest.mark.works_with("Preview", "its page in Chromium")]
@@ -127,24 +121,6 @@ LOOKS = {
     "unstable": Look(("unstable File[/etc/motd] content 3 nodes",), click=("[data-view=unstable]",)),
     "nothing-matches": Look(("0 of 306 changes", "Nothing matches."), fill={"#search": "no such text"}),
 }  # fmt: skip
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """The address at which the files of a folder are served."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture(scope="module")
