@@ -69,7 +69,7 @@ compatibility-page: $(VENV)/.installed ## writes the list of tests in docs/compa
 
 docs: $(VENV)/.installed ## the documentation as a site in build/docs/site, which any web server can serve
 	@$(BIN)/python packaging/docs/pages.py build/docs/pages
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --config-file packaging/docs/mkdocs.yml
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --config-file packaging/docs/mkdocs.yml
 	@echo "Read it at http://127.0.0.1:8000: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs/site"
 
 caches: ## what the full run needs and what takes long to make: systems in folders, other releases of Puppet (root, debootstrap)
