@@ -27,7 +27,7 @@ README = (PROJECT / "README.md").read_text()
 
 def readme_packages() -> list[str]:
     """Return the packages that README says the first commands need, for the releases that it names."""
-    match = re.search(r"On a fresh Debian (\d+) or (\d+) they need the packages ([^.]*), and no root", README.replace("\n", " "))
+    match = re.search(r"On a fresh Debian (\d+) or (\d+), first install the packages ([^.]*)\.", README.replace("\n", " "))
     assert match is not None and [match[1], match[2]] == list(RELEASES.values())
     return re.findall(r"`([^`]+)`", match[3])
 
