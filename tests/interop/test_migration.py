@@ -94,7 +94,7 @@ MOVES = [
         PUPPETSERVER_7,
         True,
         id=f"{PUPPETSERVER_7.version} with a PuppetDB",
-        marks=[pytest.mark.full, pytest.mark.skipif(bool(missing_programs()), reason=missing_programs())],
+        marks=[pytest.mark.full, pytest.mark.timeout(1800), pytest.mark.skipif(bool(missing_programs()), reason=missing_programs())],
     ),
 ]
 
