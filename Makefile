@@ -123,18 +123,18 @@ sbom: $(VENV)/.release ## dist/bunraku.cdx.json, the bill of materials in Cyclon
 	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --of JSON \
 	  --output-file dist/bunraku.cdx.json requirements/release.txt
 
-# Of its own, so that what a wheel is made with and what this checkout is tested with do not pull each other about.
+# Of its own: a package needs nothing that only tests need, and what it is made with does not pull their packages about.
 BUILDING := $(VENV)/building
-$(BUILDING)/.installed: requirements/build.txt | $(VENV)/.installed
-	$(BIN)/python -m venv --clear $(BUILDING)
-	$(BIN)/python -m pip --python $(BUILDING)/bin/python install --quiet --disable-pip-version-check --no-deps --require-hashes \
+$(BUILDING)/.installed: requirements/build.txt
+	@sh requirements/check.sh $(PYTHON)
+	$(PYTHON) -m venv --clear $(BUILDING)
+	$(BUILDING)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
 	  --requirement requirements/build.txt
 	@touch $@
 
 wheel: $(BUILDING)/.installed ## a wheel of this project in dist/
 	rm -rf dist/*.whl
-	$(BIN)/python -m pip --python $(BUILDING)/bin/python wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-	  --wheel-dir dist .
+	$(BUILDING)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 
 sdist: $(BUILDING)/.installed ## its sources as an archive in dist/
 	rm -rf dist/*.tar.gz
@@ -151,7 +151,7 @@ container: $(VENV)/.installed ## the image bunraku with the version as its tag; 
 
 deb: wheel ## a Debian package with all that it needs, in dist/ (on Debian)
 	rm -rf dist/*.deb
-	sh packaging/deb/build.sh dist/*.whl dist $(BIN)/python
+	sh packaging/deb/build.sh dist/*.whl dist $(BUILDING)/bin/python
 
 test-packages: release package-image ## installs a release on plain Debians in folders and starts it (root, debootstrap)
 	$(PYTEST) tests/packages/test_clean_system.py tests/packages/test_services.py tests/packages/test_installing.py tests/packages/test_upgrading.py

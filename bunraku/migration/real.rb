@@ -22,7 +22,10 @@ module Bunraku
     def begin(options, uid, gid)
       become(uid, gid) if uid
       Puppet.initialize_settings(options)
-      Puppet.settings.preferred_run_mode = :master
+      # Once more as a server: what depends on settings of [server], as storeconfigs, is set up here.
+      Puppet.settings.initialize_app_defaults(Puppet::Settings.app_defaults_for_run_mode(Puppet::Util::RunMode[:master]))
+      # A kept connection can hang for as long as PuppetDB keeps it: Net::HTTP takes a session ticket of TLS 1.3 for an answer or its end.
+      Puppet[:http_keepalive_timeout] = 0
       Puppet::Util::Log.level = :err
       folders = Puppet[:environmentpath].split(File::PATH_SEPARATOR)
       modules = Puppet[:basemodulepath].split(File::PATH_SEPARATOR)

@@ -81,6 +81,7 @@ class PreviewNodes:
         valid_certname(name)
         facts = await self._facts(name)
         values = {**(facts.values if facts is not None else {}), **self.given_facts}
+        values.pop("trusted", None)  # a PuppetDB has it among the facts
         if facts is None and not self.given_facts:
             raise NotFound(
                 f"No facts available for target node: {name}",
