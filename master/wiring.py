@@ -379,13 +379,13 @@ def _shared_code(settings: MasterSettings, environments: Environments, state: Sh
     """Return the code that a master shares with others, and add to its health that it has the current versions."""
     from .code.follower import CodeProblem
     from .code.shared import SharedCode
-    from .rollouts.rows import version_of_wave
+    from .rollouts.rows import VERSION_OF_WAVE
 
     async def follow() -> list[CodeProblem]:
         result = await run_deploy(settings, ["--follow"], "make the code of other masters")
         return [CodeProblem(**problem) for problem in result["problems"]]
 
-    code = SharedCode.of(settings, environments, state, follow, partial(health.note, CODE), version_of_wave)
+    code = SharedCode.of(settings, environments, state, follow, partial(health.note, CODE), VERSION_OF_WAVE)
     health.add([Condition(CODE, "The code of this master is behind that of the others", COMPILING, code.follower.condition)])
     return code
 

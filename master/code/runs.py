@@ -16,7 +16,7 @@ this master goes on with it. Sooner after a switch only the rows know which run 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -35,17 +35,29 @@ from shared.state.tables import environments, runs
 from .knowledge import CodeKnowledge
 from .rows import Current
 
-NewRun = Callable[[ColumnElement[str], ColumnElement[str]], Select[Any, Any]]
-"""
-Decides which version a client's new run gets in an environment, as a query for the columns `version` and `deployment`, one row at most.
-Client and environment are parameters of the query, which is made once.
-`deployment` is a number that changes with each answer's change; masters are waited for (`rows.settle`) before it does.
-"""
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """
+    Decides which version a client's new run gets in an environment.
+
+    Args:
+        query: Returns the query for the columns `version` and `deployment`, one row at most. It is called once, with the parameters of the
+            query that are the client and the environment. `deployment` is a number that changes with each answer's change; masters are
+            waited for (`rows.settle`) before it does.
+        parameters: Returns the query's further parameters for a client.
+    """
+
+    query: Callable[[ColumnElement[str], ColumnElement[str]], Select[Any, Any]]
+    parameters: Callable[[str], Mapping[str, Any]] = lambda client: {}
 
 
-def current_version(client: ColumnElement[str], environment: ColumnElement[str]) -> Select[Any, Any]:
-    """Have each new run get the environment's current version."""
+def _current(client: ColumnElement[str], environment: ColumnElement[str]) -> Select[Any, Any]:
     return select(environments.c.version, environments.c.deployment).where(environments.c.environment == environment)
+
+
+CURRENT_VERSION = NewRun(_current)
+"""Each new run gets the environment's current version."""
 
 
 PATIENCE = 5.0  # seconds with a silent database, while an agent waits
@@ -88,7 +100,7 @@ class RunRows:
     code: CodeKnowledge
     alone: Runs
     lifetime: float
-    new_run: NewRun = current_version
+    new_run: NewRun = CURRENT_VERSION
     _remembered: dict[tuple[str, str], _Remembered] = field(default_factory=dict, init=False)
     _remembering: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -134,7 +146,7 @@ class RunRows:
 
     def _for_new_run(self, client: str, environment: str) -> str:
         def ask(connection: Connection) -> _Answer | None:
-            row = connection.execute(self._statements.new, {"client": client, "place": environment}).one_or_none()
+            row = connection.execute(self._statements.new, self._parameters(client, environment)).one_or_none()
             return _Answer(row[0], Current(row[0], row[1])) if row is not None and row[0] is not None else None
 
         version = self._asked(client, environment, ask, is_read=True)
@@ -208,18 +220,21 @@ class RunRows:
     def _statements(self) -> _Statements:
         return _Statements.of(self.new_run, self.lifetime)
 
+    def _parameters(self, client: str, environment: str, **more: str) -> dict[str, Any]:
+        return {"client": client, "place": environment, **more, **self.new_run.parameters(client)}
+
     def _write(self, connection: Connection, client: str, environment: str, request: str, transaction: str = "") -> _Answer | None:
         """Have a listing, or the catalog, counted to the client's run, or begin a new one."""
         is_catalog = request == _CATALOG
         statement = self._statements.catalog if is_catalog else self._statements.listing
-        parameters = {"client": client, "place": environment, "request": transaction if is_catalog else request}
+        parameters = self._parameters(client, environment, request=transaction if is_catalog else request)
         row = connection.execute(statement, parameters).one_or_none()
         if row is None:
             return None
         return _Answer(row[0], Current(row[1], row[2]), frozenset(row[3]) | ({_CATALOG} if is_catalog else set()))
 
     def _file(self, connection: Connection, client: str, environment: str) -> _Answer | None:
-        row = connection.execute(self._statements.file, {"client": client, "place": environment}).one_or_none()
+        row = connection.execute(self._statements.file, self._parameters(client, environment)).one_or_none()
         return None if row is None else _Answer(row[2] or row[0], Current(row[0], row[1]))
 
 
@@ -238,7 +253,7 @@ class _Statements:
     @classmethod
     def of(cls, new_run: NewRun, lifetime: float) -> _Statements:
         client, environment, request = (bindparam(name, type_=Text) for name in ("client", "place", "request"))
-        query = new_run(client, environment)
+        query = new_run.query(client, environment)
         new, ended = query.subquery(), func.now() - timedelta(seconds=lifetime)
 
         def counted(begins: ColumnElement[bool], *, is_catalog: bool) -> Insert:

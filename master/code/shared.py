@@ -15,7 +15,7 @@ from .follower import CodeFollower, Follow, FollowerOptions
 from .knowledge import CodeKnowledge
 from .pushes import SharedPushes
 from .rows import TOPIC
-from .runs import NewRun, RunRows, current_version
+from .runs import CURRENT_VERSION, NewRun, RunRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class SharedCode:
         state: SharedState,
         follow: Follow,
         on_problem: Callable[[str], None],
-        new_run: NewRun = current_version,
+        new_run: NewRun = CURRENT_VERSION,
     ) -> SharedCode:
         """Return the code of a master; nothing is looked at yet. For the callbacks see `CodeFollower`, for `new_run` `RunRows`."""
         code = CodeKnowledge(environments.settings.environmentpath)

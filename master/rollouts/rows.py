@@ -1,7 +1,7 @@
 """
 The rollouts of masters that share their state: a row for each environment, and one for each node.
 
-The rows decide which version a new run gets (`version_of_wave`), at whichever master it begins. Who stores a state writes only the nodes
+The rows decide which version a new run gets (`VERSION_OF_WAVE`), at whichever master it begins. Who stores a state writes only the nodes
 that have changed, and who knows an older one reads only these.
 """
 
@@ -12,7 +12,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Select, and_, case, delete, false, func, insert, literal, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    case,
+    delete,
+    false,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects import postgresql
 
 from shared.data import plainjson
@@ -23,7 +40,7 @@ from shared.state.notices import notify
 from shared.state.tables import environments, rollout_nodes, rollout_predictions, rollouts
 
 from ..code.rows import end_rollout, living_masters
-from ..code.runs import current_version
+from ..code.runs import NewRun
 from .machine import STOPPED, Rollout, StoredRollout
 from .storage import RolloutStorage, head_data, node_data, node_of, state_of
 from .waves import place_of
@@ -33,12 +50,9 @@ _NEVER: Final = -1
 """The number of no deployment: what new runs get may change without masters being waited for, so none remembers it."""
 
 
-def version_of_wave(client: str, environment: str) -> Select[Any, Any]:
-    """Have a new run get the version of its node's wave while a rollout is under way, and else the environment's current one."""
-    if not client:
-        return current_version(client, environment)
+def _version_of_wave(client: ColumnElement[str], environment: ColumnElement[str]) -> Select[Any, Any]:
     is_here = and_(rollout_nodes.c.environment == rollouts.c.environment, rollout_nodes.c.certname == client)
-    by_place = literal(place_of(client)) < rollouts.c.share
+    by_place = bindparam("share", type_=Float) < rollouts.c.share
     is_open = case((rollout_nodes.c.wave.is_not(None), rollout_nodes.c.wave <= rollouts.c.wave), else_=by_place)
     has_new = case((rollouts.c.is_stopped, func.coalesce(rollout_nodes.c.touched, false())), else_=is_open)
     version = case(
@@ -46,13 +60,18 @@ def version_of_wave(client: str, environment: str) -> Select[Any, Any]:
         (has_new, rollouts.c.after),
         else_=rollouts.c.before,
     )
-    deployment = case((environments.c.is_rolling, _NEVER), else_=environments.c.deployment)
-    is_active = and_(rollouts.c.environment == environments.c.environment, rollouts.c.is_active)
+    is_node = client != ""  # and not somebody without a certificate
+    deployment = case((and_(is_node, environments.c.is_rolling), _NEVER), else_=environments.c.deployment)
+    is_active = and_(is_node, rollouts.c.environment == environments.c.environment, rollouts.c.is_active)
     return (
         select(version.label("version"), deployment.label("deployment"))
         .select_from(environments.outerjoin(rollouts, is_active).outerjoin(rollout_nodes, is_here))
         .where(environments.c.environment == environment)
     )
+
+
+VERSION_OF_WAVE: Final = NewRun(_version_of_wave, lambda client: {"share": place_of(client)})
+"""A new run gets the version of its node's wave while a rollout is under way, and else the environment's current one."""
 
 
 @dataclass(eq=False, repr=False)

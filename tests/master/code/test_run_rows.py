@@ -14,9 +14,9 @@ from sqlalchemy import Connection, event, make_url
 from environments.runs import RunVersions, current_versions
 from master.code import rows
 from master.code.knowledge import LONGEST_RUN, CodeKnowledge
-from master.code.runs import RECORDED, RunRows
+from master.code.runs import RECORDED, NewRun, RunRows
 from master.rollouts.machine import RolloutCommand, RolloutEvent, RolloutPlan, RunReported, advance, begin
-from master.rollouts.rows import RolloutRows, version_of_wave
+from master.rollouts.rows import VERSION_OF_WAVE, RolloutRows
 from master.rollouts.storage import update_rollout
 from master.rollouts.waves import Wave
 from shared.database.postgresql import DatabaseLimits
@@ -149,7 +149,7 @@ def test_requests_of_a_run_get_its_version_at_whichever_master(site: Site, is_kn
 def test_a_file_is_of_the_version_of_its_run_whatever_a_rollout_does_in_between(site: Site, is_known: bool) -> None:
     one, two = site.masters
     for master in site.masters:
-        master.runs.new_run = version_of_wave
+        master.runs.new_run = VERSION_OF_WAVE
     site.switch("1")
     assert [master.ask(what, client) for what in ("catalog", "file") for master in site.masters for client in "ab"] == ["1"] * 8
     site.switch("2", is_known=is_known, is_rollout=True)
@@ -347,8 +347,10 @@ def test_each_client_can_get_a_version_of_its_own(site: Site) -> None:
     site.switch("1")
     one, two = site.masters
     for master in site.masters:
-        master.runs.new_run = lambda client, environment: select(
-            case((client == "canary", "3"), else_="1").label("version"), literal(7, BigInteger).label("deployment")
+        master.runs.new_run = NewRun(
+            lambda client, environment: select(
+                case((client == "canary", "3"), else_="1").label("version"), literal(7, BigInteger).label("deployment")
+            )
         )
     assert (one.ask("plugins", "canary"), two.ask("catalog", "canary"), two.ask("file", "canary")) == ("3", "3", "3")
     assert (one.ask("plugins", "other"), two.ask("catalog", "other")) == ("1", "1")

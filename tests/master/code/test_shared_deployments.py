@@ -21,7 +21,7 @@ from master.code.shared import SharedCode
 from master.deploy.deployment import DeploymentOptions, DeploymentResult, Deployments
 from master.deploy.shared import SharedDeployments
 from master.rollouts.machine import RolloutPlan, begin
-from master.rollouts.rows import version_of_wave
+from master.rollouts.rows import VERSION_OF_WAVE
 from master.rollouts.waves import Wave
 from shared.database.postgresql import DatabaseLimits
 from shared.errors import Conflict, NotFound, PuppetError, Unsupported
@@ -58,7 +58,7 @@ class Master:
         self.gate.set()
         self.deployments = SharedDeployments(self.settings, self.bring_modules, database=self.state.database)
         environments = Environments(environment_settings(self.settings))
-        self.code = SharedCode.of(self.settings, environments, self.state, self.follow, self.problems.append, version_of_wave)
+        self.code = SharedCode.of(self.settings, environments, self.state, self.follow, self.problems.append, VERSION_OF_WAVE)
         self.follower = self.code.follower
         self.follower.options = replace(self.follower.options, pause=0.05)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, insert, literal, select
 
 from master.code import rows
 from master.rollouts.machine import (
@@ -20,7 +20,7 @@ from master.rollouts.machine import (
     advance,
     begin,
 )
-from master.rollouts.rows import RolloutRows, version_of_wave
+from master.rollouts.rows import VERSION_OF_WAVE, RolloutRows
 from master.rollouts.storage import update_rollout
 from master.rollouts.waves import Wave, place_of
 from shared.errors import Conflict, PuppetError
@@ -53,7 +53,8 @@ def change(storage: RolloutRows, *events: Any) -> Rollout:
 
 def version(storage: RolloutRows, client: str) -> tuple[str | None, int]:
     """Return what a new run gets."""
-    row = storage.database.transact(lambda connection: connection.execute(version_of_wave(client, "production")).one())
+    query = VERSION_OF_WAVE.query(literal(client), literal("production"))
+    row = storage.database.transact(lambda connection: connection.execute(query, VERSION_OF_WAVE.parameters(client)).one())
     return row.version, row.deployment
 
 
