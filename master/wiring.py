@@ -63,6 +63,7 @@ from .observability.longtasks import (
     REMOVE_OLD_REPORTS,
     RENEW_CRL,
     RUN_STORE,
+    SEND_ORDERS,
     WARN_OF_EXPIRIES,
     WATCH_HEALTH,
     WATCH_ROLLOUTS,
@@ -115,7 +116,7 @@ class Master:
     refusals: Refusals
     host: str
     port: int
-    agents: WaitingAgents | None
+    agents: WaitingAgents
 
     async def reload(self) -> None:
         """
@@ -134,12 +135,11 @@ class Master:
     @property
     def is_idle(self) -> bool:
         """True if no request is active but those of agents that wait for orders."""
-        return self.http.active_requests <= (len(self.agents.nodes) if self.agents is not None else 0)
+        return self.http.active_requests <= len(self.agents.nodes)
 
     async def stop(self, drain: float) -> None:
         """Stop accepting, let requests in flight end within `drain` seconds, cut the rest; agents that wait come back to the next start."""
-        if self.agents is not None:
-            self.agents.close()
+        self.agents.close()
         await self.http.stop(drain)
 
 
@@ -279,7 +279,7 @@ async def _serving(
         parser = BodyParser(parsers)
         termini = await _state_termini(settings, state, ends)
         code = _shared_code(settings, environments, state, health) if state is not None else None
-        agents = WaitingAgents(lambda: http.max_connections * 4 // 5) if state is None else None
+        agents = WaitingAgents(lambda: http.max_connections * 4 // 5)
         rollouts = rollout_watch(settings, environments, code, agents)
         runs = code.runs if code is not None else local_runs(settings, environments, rollouts)
         options = BindingOptions(parser=parser, client=client, state=termini, runs=runs, rollouts=rollouts, agents=agents)
@@ -293,7 +293,8 @@ async def _serving(
         previews = PreviewEndpoint(preview.lines, settings.max_previews) if settings.max_previews else None
         hook = await _deploy_hook(settings, code, supervisor, ends)
         rollout = RolloutEndpoint(rollouts.storage, start_by_program(settings))
-        orders = RunEndpoint(agents, NodeSelector(indirector.facts, client), trail) if agents is not None else None
+        orders = RunEndpoint.of(agents, NodeSelector(indirector.facts, client), trail, state, supervisor)
+        ends.push_async_callback(supervisor.stop, SEND_ORDERS)
         parts = (server, CaEndpoints(ca, limits) if ca else None, previews, rollout, orders, hook, proxy)
         served = MasterAppOptions(
             indirector,
@@ -329,9 +330,8 @@ async def _serving(
             supervisor.start(FOLLOW_CODE, code.follower.keep_following)
         crl_refresh = await _crl_refresh(settings, metrics)
         ends.push_async_callback(http.stop, 0)
-        if agents is not None:
-            agents.describe(metrics)
-            ends.callback(agents.close)
+        agents.describe(metrics)
+        ends.callback(agents.close)
         host, port = await http.start(settings.bindaddress, settings.masterport)
         await ends.enter_async_context(supervisor.stopping())
         record_file = OriginsFile.of(settings)

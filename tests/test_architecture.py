@@ -241,6 +241,7 @@ HIDDEN = {
     "agent/facts/facterconf.py": "few machines have a facter.conf",
     "agent/plugins/loading.py": "few catalogs have types of modules",
     "agent/process/agent.py": "a daemon between its runs does not hold in memory what only runs need",
+    "master/endpoints/runs.py": "SQLAlchemy takes 10 MB, which a master with files does without",
     "agent/process/orders.py": "few agents have server_list or SRV records, whose selection needs a client of 13 MB",
     "shared/data/plainyaml.py": "few runs of an agent read YAML, whose library takes a megabyte",
     "agent/providers/": "a run loads the providers of those types only that its catalog has",

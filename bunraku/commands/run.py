@@ -155,7 +155,7 @@ class RunResults:
             except PeerAnswered as err:
                 if err.code != 404:
                     raise
-                hint = "Other masters than ours, and those that share their state in a database, take no orders."
+                hint = "Puppet's own servers do not, nor does a master of an older release."
                 raise PeerAnswered("The master takes no orders to run", code=404, hint=hint) from err
         if not is_done:
             raise BadData("The master's answer ends before all runs have ended")

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from ca.audit import Audit, entry
 from httpd.connections.connection import HttpRequest
@@ -25,10 +25,13 @@ from shared.errors import BadRequest, PuppetError, Unavailable
 from shared.names import quoted_for_log
 from shared.orders import LONGEST_WAIT, ORDERS
 from shared.process.log import NOTICE
+from shared.process.supervision import Supervisor
+from shared.state.masters import SharedState
 
 from ..authorization.defaults import ADMINISTRATOR, EVERYBODY, THIS_MASTER, rule
 from ..authorization.rules import Exactly
-from ..orders.run import OrderedRuns, RunQuestion
+from ..observability.longtasks import SEND_ORDERS
+from ..orders.run import FollowedRuns, OrderedRuns, RunQuestion
 from ..orders.waiting import WaitingAgents
 from .routes import EndpointCall, EndpointRoute
 
@@ -39,6 +42,9 @@ MAX_BODY: Final = 4 << 20  # bytes: the names of 100,000 nodes
 _MOST_AUDITED: Final = 1000  # names of nodes in an entry
 
 
+NodesOf = Callable[[RunQuestion], Awaitable[list[str]]]
+
+
 @dataclass(frozen=True, slots=True)
 class RunEndpoint:
     """
@@ -47,11 +53,26 @@ class RunEndpoint:
     Args:
         select: Returns the certnames of a question; raises PuppetError.
         report: Writes an entry into the audit log, and blocks.
+        runs: Returns the runs of a question, which are followed until nobody does, which the second argument says.
     """
 
     agents: WaitingAgents
-    select: Callable[[RunQuestion], Awaitable[list[str]]]
+    select: NodesOf
     report: Audit
+    runs: Callable[[RunQuestion, Callable[[], bool]], FollowedRuns]
+
+    @classmethod
+    def of(cls, agents: WaitingAgents, select: NodesOf, report: Audit, state: SharedState | None, supervisor: Supervisor) -> Self:
+        """Return the endpoints of a master, or of one that shares its state with others, whose orders it sends from now on."""
+        if state is None:
+            return cls(agents, select, report, partial(OrderedRuns, agents))
+        from ..orders.rows import TOPIC
+        from ..orders.shared import SharedOrders, SharedRuns
+
+        shared = SharedOrders(state.database, agents)
+        state.notices.on(TOPIC, shared.hear)
+        supervisor.start(SEND_ORDERS, shared.keep_sending)
+        return cls(agents, select, report, partial(SharedRuns, shared))
 
     async def wait(self, call: EndpointCall) -> Response:
         """Return the next order of the agent that asks, or 204 after a while; raise BadRequest, Conflict."""
@@ -81,7 +102,7 @@ class RunEndpoint:
     async def _lines(self, question: RunQuestion, nodes: list[str], request: HttpRequest) -> AsyncIterator[bytes]:
         connection = request.connection
         yield _line({"id": question.order.id, "nodes": len(nodes)})
-        runs = OrderedRuns(self.agents, question, lambda: connection.has_ended)
+        runs = self.runs(question, lambda: connection.has_ended)
         try:
             async with aclosing(runs.events(nodes)) as events:  # type: ignore[type-var]  # a generator, which can be closed
                 async for event in events:

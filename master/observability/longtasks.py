@@ -26,6 +26,7 @@ DRAIN_STATE_QUEUE = "store pending reports and files"
 REMOVE_OLD_REPORTS = "remove old reports"
 LOOK_AT_CODE = "look at the code of other masters"
 FOLLOW_CODE = "make the code of other masters"
+SEND_ORDERS = "send the orders of other masters"
 
 MASTER_TASKS = (
     *HTTP_TASKS,
@@ -33,7 +34,7 @@ MASTER_TASKS = (
     *map(SupervisedTask, (WARN_OF_EXPIRIES, REFRESH_CRL, RENEW_CRL, MEASURE_LOOP, COLLECT_GARBAGE, NOTIFY_SYSTEMD, RELOAD)),
     *map(SupervisedTask, (RUN_STORE, RECORD_ORIGINS, RECORD_DEPENDENCIES, DEPLOY, WATCH_ROLLOUTS, HEAR_OTHER_MASTERS, WATCH_HEALTH)),
     *map(SupervisedTask, (DRAIN_STATE_QUEUE, REMOVE_OLD_REPORTS)),
-    *map(SupervisedTask, (LOOK_AT_CODE, FOLLOW_CODE)),
+    *map(SupervisedTask, (LOOK_AT_CODE, FOLLOW_CODE, SEND_ORDERS)),
     SupervisedTask(RETIRE_WORKER, ends=True),
     SupervisedTask(REMOVE_LEFTOVERS, ends=True),
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from shared.errors import BadRequest, Unavailable
 from shared.models.report import Report
@@ -74,6 +74,13 @@ class RunQuestion:
         return cls(order, certnames, query, is_all, concurrency, timeout, follow)
 
 
+class FollowedRuns(Protocol):
+    """The runs of one order."""
+
+    def events(self, nodes: Sequence[str]) -> AsyncIterator[dict[str, Any]]:
+        """Yield what happens to the nodes, in plain data (docs/run.md), until all runs have ended; raise Unavailable."""
+
+
 @dataclass(eq=False, repr=False)
 class OrderedRuns:
     """
@@ -95,7 +102,7 @@ class OrderedRuns:
     _events: deque[dict[str, Any]] = field(default_factory=deque, init=False)
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    async def events(self, nodes: Iterable[str]) -> AsyncIterator[dict[str, Any]]:
+    async def events(self, nodes: Sequence[str]) -> AsyncIterator[dict[str, Any]]:
         """
         Yield what happens to the nodes, in plain data (docs/run.md), until all runs have ended.
 
@@ -114,19 +121,10 @@ class OrderedRuns:
                     return
                 if self.agents.is_closed:
                     raise Unavailable("The master stops; runs that have begun go on", retry_after=30)
-                if not await self._wait():
+                if not await wait_for_event(self._woken, HEARTBEAT):
                     yield {"running": len(self._running), "waiting": len(self._todo) + len(self._expected) + len(self._followed)}
         finally:
             self.agents.forget(self)
-
-    async def _wait(self) -> bool:
-        """Wait until something happens, or for a while; return whether it did."""
-        try:
-            async with asyncio.timeout(HEARTBEAT):
-                await self._woken.wait()
-        except TimeoutError:
-            return False
-        return True
 
     def _advance(self) -> None:
         """Send orders as far as may be, and give up what takes too long."""
@@ -158,7 +156,7 @@ class OrderedRuns:
 
     # --- what the table of waiting agents tells
 
-    def came(self, node: str) -> None:
+    def came(self, node: str, last: str) -> None:
         """Order a node that waits now, if it did not before."""
         if self._expected.pop(node, None) is not None or self._followed.pop(node, None) is not None:
             self._todo.appendleft(node)
@@ -179,6 +177,16 @@ class OrderedRuns:
             self._woken.set()
 
 
+async def wait_for_event(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event, but not for longer; return whether it came."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
 def result_of(report: Report) -> dict[str, Any]:
     """Return the result of a run in plain data."""
     resources, time_metric = report.metrics.get("resources"), report.metrics.get("time")
@@ -194,6 +202,7 @@ def result_of(report: Report) -> dict[str, Any]:
     return {
         "state": state,
         "changed": bool(bits & 2),
+        "noop": bool(report.noop),
         "resources": numbers,
         "seconds": float(time_metric.number("total")) if time_metric else 0.0,
         "environment": report.environment or "",

@@ -31,8 +31,8 @@ STOP_RETRY: Final = 60  # seconds over which agents come back to a master that s
 class OrderObserver(Protocol):
     """Is told about nodes, from the event loop; it must not block."""
 
-    def came(self, node: str) -> None:
-        """A node waits now."""
+    def came(self, node: str, last: str) -> None:
+        """A node waits now; `last` is the order that it has carried out last."""
 
     def ended(self, node: str, order: str) -> None:
         """A node waits again, whose run by this order has ended."""
@@ -96,7 +96,7 @@ class WaitingAgents:
         waiter = self._waiting[node] = _Waiter(loop.create_future(), has_left)
         self._left.pop(node, None)
         for observer in self._observers:
-            observer.came(node)
+            observer.came(node, last)
         timer = loop.call_later(seconds, _answer_nothing, waiter.answer)
         try:
             return await waiter.answer

@@ -86,7 +86,7 @@ class RolloutWatch:
         programs: The folder which the site's programs have to be in, see `program_folder`; they may take `timeout` seconds.
         period: Seconds between two looks at the stored states during a rollout, and `idle` when none is known to be under way; a run that
             finds one ends the wait. `gathering` are those in which observations are stored together.
-        agents: Those that wait for orders to run.
+        agents: Those that wait for orders to run at this master. `clock` returns the seconds by which an order to one of them is over.
     """
 
     storage: RolloutStorage
@@ -100,6 +100,7 @@ class RolloutWatch:
     idle: float = 10.0
     gathering: float = 0.2
     agents: WaitingAgents | None = None
+    clock: Callable[[], float] = time.monotonic
     _ordered: dict[tuple[str, int, str], float] = field(default_factory=dict, init=False)  # when, by environment, step and node
     _active: dict[str, Rollout] = field(default_factory=dict, init=False)
     _predictions: dict[str, tuple[float, Prediction | None]] = field(default_factory=dict, init=False)
@@ -313,7 +314,7 @@ class RolloutWatch:
 
     def _order(self, rollout: Rollout, agents: WaitingAgents) -> None:
         """Have nodes of the open waves run that wait for an order: each once a step, and so many at the same time."""
-        environment, now = rollout.plan.environment, self.storage.now()
+        environment, now = rollout.plan.environment, self.clock()
         pending = {name for name, node in rollout.open_nodes() if node.status in (WAITING, RUNNING)}
         room = RUNS_AT_ONCE - sum(
             name in pending and step == rollout.step and now - at < ORDERED

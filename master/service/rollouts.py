@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from ..code.shared import SharedCode
 
 
-def rollout_watch(
-    settings: MasterSettings, environments: Environments, code: SharedCode | None, agents: WaitingAgents | None
-) -> RolloutWatch:
+def rollout_watch(settings: MasterSettings, environments: Environments, code: SharedCode | None, agents: WaitingAgents) -> RolloutWatch:
     """Return what watches the rollouts, of this master or of all that share its state."""
     current, timeout = current_versions(environments.root_of), settings.command_timeout
     if code is None:
@@ -43,6 +41,7 @@ def rollout_watch(
         version_of_run=code.runs.version_under_way,
         programs=program_folder(settings),
         timeout=timeout,
+        agents=agents,
     )
     code.state.notices.on(ROLLOUTS, watch.hear)
     return watch

@@ -261,3 +261,24 @@ rollout_predictions = Table(
     Column("environment", Text, primary_key=True),
     Column("body", LargeBinary, nullable=False),  # JSON
 )
+
+# Orders to run (`puppet run`), which live as long as somebody follows them.
+
+orders = Table(
+    "state_orders",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("body", Text, nullable=False),  # the order as agents get it, in JSON
+    Column("concurrency", BigInteger, nullable=False),
+    Column("follow", Boolean, nullable=False),  # whether reports of other runs count as well
+    Column("ends", DateTime(timezone=True), nullable=False),  # unless the master that took the order puts it off
+)
+
+order_nodes = Table(
+    "state_order_nodes",
+    metadata,
+    Column("id", Text, ForeignKey(orders.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("node", Text, primary_key=True),
+    Column("state", Text, nullable=False),  # asked, here (at some master, or expected there), sent, over
+    Column("result", Text),  # in JSON, once it is over
+)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +18,7 @@ from shared.state.database import StateDatabase
 from shared.state.tables import facts, reports
 from tests.bench.fleet import facts_of, small_site
 from tests.support.balancer import balancer
-from tests.support.processes import MasterProcess, master
+from tests.support.processes import MasterProcess, clean_environment, end, master, run
 from tests.support.simulated_agents import Record, Server, SimulatedAgent
 from tests.support.waiting import until
 
@@ -73,3 +76,24 @@ async def test_agents_enrol_run_and_report_while_either_master_is_killed(tmp_pat
             assert "Compiled catalog for node" in each.log and "Traceback" not in each.log
             listed = each.puppet("report", "list", "--json")
             assert listed.code == 0 and listed.text.count('"status": "unchanged"') == AGENTS, listed.text
+
+
+def test_an_order_to_one_master_reaches_an_agent_that_waits_at_the_other(tmp_path: Path, state_url: str) -> None:
+    with two_masters(tmp_path, state_url) as (first, second):
+        places = {"confdir": "conf", "vardir": "var", "rundir": "run", "logdir": "log"}
+
+        def options(root: Path, process: MasterProcess, certname: str) -> list[str]:
+            paths = [f"--{name}={root / place}" for name, place in places.items()]
+            return [*paths, "--server=localhost", f"--masterport={process.port}", f"--certname={certname}"]
+
+        agent = ["agent", "--no-daemonize", "--key_type=ec", "--ruby_facts=false", *options(tmp_path / "agent", first, "agent1.test")]
+        puppet = [sys.executable, "-m", "bunraku"]
+        with (tmp_path / "daemon.log").open("wb") as log:
+            environ = clean_environment()
+            daemon = subprocess.Popen([*puppet, *agent], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, cwd=ROOT)
+        try:
+            words = ["run", "agent1.test", "--noop", "--json", *options(second.root, second, "master2.test")]
+            done = run([*puppet[:1], "-I", *puppet[1:], *words], clean_environment())
+        finally:
+            end(daemon)
+        assert (done.code, json.loads(done.text)["nodes"]["agent1.test"]["noop"]) == (0, True), (done.text, second.log[-3000:])

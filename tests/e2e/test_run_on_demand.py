@@ -43,7 +43,6 @@ class OnDemand:
 
     @property
     def waiting(self) -> list[str]:
-        assert self.master.agents is not None
         return self.master.agents.nodes
 
     async def run(self, *words: str) -> tuple[int, str, str]:

@@ -30,6 +30,7 @@ from master.observability.longtasks import (
     RENEW_CRL,
     RETIRE_WORKER,
     RUN_STORE,
+    SEND_ORDERS,
 )
 from master.process import TASK_FAILED, exit_code, until_signalled
 from master.wiring import running
@@ -38,7 +39,8 @@ from shared.process.systemd import Notifier
 from shared.settings import MasterSettings, load
 from tests.support.waiting import until
 
-SHARED = (HEAR_OTHER_MASTERS, LOOK_AT_CODE, FOLLOW_CODE, DRAIN_STATE_QUEUE, REMOVE_OLD_REPORTS)  # of masters that share their state
+SHARED = (HEAR_OTHER_MASTERS, LOOK_AT_CODE, FOLLOW_CODE, SEND_ORDERS, DRAIN_STATE_QUEUE, REMOVE_OLD_REPORTS)
+"""Of masters that share their state."""
 SHORT = {HANDSHAKE, CHANGE_CA, RETIRE_WORKER}  # many at a time, each for a moment: `spawn`
 
 

@@ -6,13 +6,14 @@ import asyncio
 import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from master.endpoints.runs import RunEndpoint
-from master.orders.run import RunQuestion
+from master.orders.run import OrderedRuns, RunQuestion
 from master.orders.waiting import WaitingAgents
 from shared.models.report import Report
 from tests.support.raw_master import RunningMaster
@@ -29,7 +30,7 @@ class Runs:
     def __init__(self) -> None:
         self.agents = WaitingAgents(lambda: 10)
         self.audited: list[dict[str, object]] = []
-        self.endpoint = RunEndpoint(self.agents, self._select, self.audited.append)
+        self.endpoint = RunEndpoint(self.agents, self._select, self.audited.append, partial(OrderedRuns, self.agents))
 
     async def _select(self, question: RunQuestion) -> list[str]:
         return ["agent2"] if question.query else list(question.names)

@@ -57,7 +57,7 @@ class Site:
         root_of = lambda name: str(self.root / name)  # noqa: E731
         self.watch = RolloutWatch(
             self.files, root_of, current_versions(root_of), self.switch, timeout=10, period=0.01, idle=0.01, gathering=0,
-            agents=self.agents,
+            agents=self.agents, clock=lambda: self.now,
         )  # fmt: skip
 
     async def switch(self, environment: str, version: str) -> None:

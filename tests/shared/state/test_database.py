@@ -7,14 +7,14 @@ import socket
 from collections.abc import AsyncIterator
 
 import pytest
-from sqlalchemy import Connection, MetaData, text
+from sqlalchemy import Connection, MetaData, inspect, text
 
 from shared.database.postgresql import DatabaseLimits
 from shared.database.schema import Schema
 from shared.errors import ConfigError
 from shared.state.database import StateAway, StateDatabase
 from shared.state.notices import Notices, notify
-from shared.state.tables import SCHEMA, metadata
+from shared.state.tables import SCHEMA, metadata, order_nodes, orders
 from tests.support.postgresql import PostgresqlServer
 
 IMPATIENT = DatabaseLimits(connect_timeout=1)
@@ -92,6 +92,23 @@ async def test_a_request_does_not_wait_longer_than_its_patience(database: StateD
         await database.run(lambda connection: connection.execute(text("SELECT pg_sleep(0.2)")), seconds=0.05)
     assert away.value.reason.startswith("no answer within 0.05 seconds")
     assert database.absence is not None and "no answer" in database.absence.reason
+
+
+async def test_a_database_of_version_1_gets_the_tables_of_orders(database: StateDatabase, empty_postgresql_url: str) -> None:
+    def columns(connection: Connection) -> list[tuple[str, str, bool]]:
+        tables = (orders.name, order_nodes.name)
+        return [(each["name"], str(each["type"]), each["nullable"]) for name in tables for each in inspect(connection).get_columns(name)]
+
+    def forget(connection: Connection) -> None:
+        for table in (order_nodes, orders):
+            table.drop(connection)
+        SCHEMA.set_version(connection, "001")
+
+    newest = await database.run(columns)
+    await database.run(forget)
+    migrated = StateDatabase.open(empty_postgresql_url)
+    assert (await migrated.run(columns), await migrated.run(SCHEMA.version)) == (newest, SCHEMA.newest)
+    await migrated.close()
 
 
 async def test_tables_of_a_newer_master_are_refused(database: StateDatabase, empty_postgresql_url: str) -> None:
