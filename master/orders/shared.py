@@ -203,8 +203,8 @@ class SharedRuns:
         await asyncio.sleep(_GATHERING)
 
     def _events(self, states: Mapping[str, tuple[str, str | None]]) -> Iterator[dict[str, Any]]:
-        """Yield what is new in the rows."""
-        for node, (state, result) in states.items():
+        """Yield what is new in the rows: the ends of runs first, since others begin in their place."""
+        for node, (state, result) in sorted(states.items(), key=lambda item: (item[1][0] != OVER, item[0])):
             if state == SENT and node not in self._started:
                 self._started[node] = self._moved = self.clock()
                 yield {"node": node, "state": STARTED}
