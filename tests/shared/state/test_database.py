@@ -7,14 +7,14 @@ import socket
 from collections.abc import AsyncIterator
 
 import pytest
-from sqlalchemy import Connection, MetaData, inspect, text
+from sqlalchemy import Connection, MetaData, text
 
 from shared.database.postgresql import DatabaseLimits
 from shared.database.schema import Schema
 from shared.errors import ConfigError
 from shared.state.database import StateAway, StateDatabase
 from shared.state.notices import Notices, notify
-from shared.state.tables import SCHEMA, metadata, order_nodes, orders
+from shared.state.tables import SCHEMA, metadata
 from tests.support.postgresql import PostgresqlServer
 
 IMPATIENT = DatabaseLimits(connect_timeout=1)
@@ -94,23 +94,6 @@ async def test_a_request_does_not_wait_longer_than_its_patience(database: StateD
     assert database.absence is not None and "no answer" in database.absence.reason
 
 
-async def test_a_database_of_version_1_gets_the_tables_of_orders(database: StateDatabase, empty_postgresql_url: str) -> None:
-    def columns(connection: Connection) -> list[tuple[str, str, bool]]:
-        tables = (orders.name, order_nodes.name)
-        return [(each["name"], str(each["type"]), each["nullable"]) for name in tables for each in inspect(connection).get_columns(name)]
-
-    def forget(connection: Connection) -> None:
-        for table in (order_nodes, orders):
-            table.drop(connection)
-        SCHEMA.set_version(connection, "001")
-
-    newest = await database.run(columns)
-    await database.run(forget)
-    migrated = StateDatabase.open(empty_postgresql_url)
-    assert (await migrated.run(columns), await migrated.run(SCHEMA.version)) == (newest, SCHEMA.newest)
-    await migrated.close()
-
-
 async def test_tables_of_a_newer_master_are_refused(database: StateDatabase, empty_postgresql_url: str) -> None:
     await database.run(lambda connection: SCHEMA.set_version(connection, "999"))
     older = StateDatabase.open(empty_postgresql_url)
@@ -176,7 +159,7 @@ async def test_older_tables_become_todays(database: StateDatabase) -> None:
 
     def make_old(connection: Connection) -> None:
         """Have the tables be those of version 001."""
-        for name in ("rollout_nodes", "rollouts", "rollout_predictions"):
+        for name in ("order_nodes", "orders", "rollout_nodes", "rollouts", "rollout_predictions"):
             connection.execute(text(f"DROP TABLE state_{name}"))
         connection.execute(text("ALTER TABLE state_environments DROP COLUMN is_rolling"))
         connection.execute(text("ALTER TABLE state_deployments DROP COLUMN is_rollout"))
