@@ -142,7 +142,7 @@ def test_a_site_moves_and_moves_back(root: Path, installed: Installed, has_puppe
         assert not new.exists()
 
         shell.type(run)
-        assert "0 errors" in shell.type(switch)
+        shell.type(switch)  # ends with 1 if the check finds an error
         try:
             process.start()
             assert agent(root, port, "web1").test().code == 0

@@ -1,4 +1,4 @@
-"""The commands that README begins with, on a bare Debian: with the packages that README names, without rights, from an archive."""
+"""README's commands on a bare Debian, with the packages that README names: the demo and tests without rights, a first run as root."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from demo.run import MASTER
 from tests.gate import caches
 from tests.support.bare import COPY, PROJECT, RELEASES, BareSystem, bare_system, why_not
-from tests.support.documentation import blocks
+from tests.support.documentation import block, blocks
 
-DEMO, TESTS = 600, 5400  # seconds
+DEMO, INSTALL, TESTS = 600, 1800, 5400  # seconds
 
 pytestmark = [
     pytest.mark.full,
@@ -58,3 +58,21 @@ def test_the_first_commands_of_readme_succeed_on_a_bare_debian(system: BareSyste
     closing = re.findall(r"^.*\b\d+ (?:passed|failed|errors?)\b.* in [\d.]+s.*$", said, re.MULTILINE)
     assert closing and not any("failed" in line or "error" in line for line in closing), said
     assert "Git is not installed" not in said and "Ruby is not installed" in said, said
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_master_runs_and_an_agent_applies_a_manifest_by_readme_alone(system: BareSystem) -> None:
+    (install,) = (line for each in blocks("README.md", "sh") for line in each.body.splitlines() if line.startswith("make deb && "))
+    (agent,) = (each.body for each in blocks("README.md", "sh") if "puppet cert sign" in each.body)
+    (system.root / "etc/apt/apt.conf.d/yes").write_text('APT::Get::Assume-Yes "true";\n')
+    system.run(f"apt-get update\ncd /home/{system.ACCOUNT}/bunraku\n{install}", account="root", timeout=INSTALL)
+    script = f"""
+hostname web1.example.com; echo 127.0.0.1 web1.example.com puppet.example.com >> /etc/hosts
+{block("README.md", "sh", "start").body.strip()} > /tmp/master.log 2>&1 & master=$!
+until grep -q 'Serving Puppet' /tmp/master.log; do kill -0 $master || {{ cat /tmp/master.log; exit 1; }}; sleep 0.2; done
+set +e
+{agent}
+kill $master; wait $master; cat /tmp/master.log
+"""
+    said = system.run(script, account="root", lonely=True, timeout=DEMO)
+    assert (system.root / "tmp/hello").read_text() == "hello\n" and "Traceback" not in said, said
