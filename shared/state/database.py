@@ -88,6 +88,8 @@ class StateDatabase:
         self._is_migrated = False
         self.absence: Absence | None = None
         self._noting = threading.Lock()
+        self._is_disconnected = False
+        event.listen(engine, "checkin", self._close_if_disconnected)
 
     @classmethod
     def open(cls, address: str, limits: DatabaseLimits = LIMITS, *, keep_alive: bool = True) -> StateDatabase:
@@ -185,8 +187,13 @@ class StateDatabase:
         await asyncio.to_thread(self.disconnect)
 
     def disconnect(self) -> None:
-        """Close the connections that nobody uses now. Blocks."""
+        """Close the connections: those that nobody uses now, and others as soon as their work ends. Blocks."""
+        self._is_disconnected = True
         self._engine.dispose()
+
+    def _close_if_disconnected(self, connection: Any, *_: object) -> None:
+        if self._is_disconnected and connection is not None:
+            connection.close()
 
     @contextmanager
     def _noticing_absence(self, *, is_timed: bool = True) -> Iterator[None]:

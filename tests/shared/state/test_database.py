@@ -94,6 +94,16 @@ async def test_a_request_does_not_wait_longer_than_its_patience(database: StateD
     assert database.absence is not None and "no answer" in database.absence.reason
 
 
+async def test_a_connection_that_is_in_use_at_the_end_is_closed_when_its_work_ends(empty_postgresql_url: str) -> None:
+    database = StateDatabase.open(empty_postgresql_url)
+    with database.begin() as connection:
+        used = connection.connection.dbapi_connection
+        database.disconnect()
+        assert used is not None and not used.closed
+        assert one(connection) == 1
+    assert used.closed
+
+
 async def test_tables_of_a_newer_master_are_refused(database: StateDatabase, empty_postgresql_url: str) -> None:
     await database.run(lambda connection: SCHEMA.set_version(connection, "999"))
     older = StateDatabase.open(empty_postgresql_url)
