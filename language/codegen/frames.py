@@ -9,22 +9,26 @@ from dataclasses import dataclass, field
 
 from ..syntax import nodes as n
 
-# Functions that read the variables of the place they are called from by name; there the variables have to be in a scope.
-SCOPE_READERS = frozenset(
-    (
-        "call",
-        "defined",
-        "getvar",
-        "hiera",
-        "hiera_array",
-        "hiera_hash",
-        "hiera_include",
-        "inline_epp",
-        "inline_template",
-        "lookup",
-        "template",
-    )
+_NAMES = (
+    "abs alert all any assert_type binary_file break camelcase capitalize ceiling chomp chop compare contain convert_to "
+    "create_resources crit debug dig digest downcase each emerg empty epp err fail file filter find_file find_template flatten floor "
+    "fqdn_rand generate get group_by include index info join keys length lest lstrip map match max md5 min module_directory new next "
+    "notice partition puppetdb_query realize reduce regsubst require return reverse_each round rstrip scanf sha1 sha256 shellquote "
+    "size slice sort split sprintf step strftime strip tag tagged then tree_each type unique unwrap upcase values versioncmp warning "
+    "with any2array any2bool assert_private base64 basename bool2httpd bool2num bool2str concat count deep_merge defined_with_params "
+    "delete delete_at delete_regex delete_undef_values delete_values difference dirname ensure_packages ensure_resource "
+    "ensure_resources fact fqdn_rotate getparam grep has_key intersection is_a is_array is_hash is_string join_keys_to_values "
+    "loadjson loadyaml member merge num2bool parsejson parseyaml pick pick_default prefix range reject seeded_rand shell_escape "
+    "shell_join sprintf_hash stdlib::batch_escape stdlib::end_with stdlib::ensure stdlib::ensure_packages stdlib::extname "
+    "stdlib::fqdn_rotate stdlib::ip_in_range stdlib::merge stdlib::shell_escape stdlib::sort_by stdlib::start_with "
+    "stdlib::str2resource stdlib::to_json stdlib::to_yaml stdlib::xml_encode str2bool suffix to_bytes to_json to_yaml type_of union "
+    "uriescape validate_array validate_bool validate_hash validate_re validate_string values_at zip"
 )
+NEED_NO_SCOPE = frozenset(_NAMES.split())
+"""
+Functions known to read no variables of the place that they are called from. Any other one may, as functions of modules in Ruby do: there
+the variables have to be in a scope. A function that is missing here only makes the lambdas slower that call it.
+"""
 
 _OWN_FRAME = (n.LambdaExpression, n.ClassDefinition, n.DefineDefinition, n.NodeDefinition, n.FunctionDefinition)
 
@@ -74,7 +78,7 @@ _MAY_USE_MATCHES = re.compile(r"\$(?:::)?\d|\$\{(?![A-Za-z_])|inline_epp")
 
 
 def reads_scope(*parts: n.SyntaxNode | None) -> bool:
-    """Return whether a function that reads variables by name is called anywhere in these."""
+    """Return whether a function that may read variables by name is called anywhere in these."""
     for part in parts:
         if part is None:
             continue
@@ -82,10 +86,10 @@ def reads_scope(*parts: n.SyntaxNode | None) -> bool:
             if (
                 isinstance(node, n.FunctionCall)
                 and isinstance(node.functor, n.QualifiedName)
-                and node.functor.value.removeprefix("::") in SCOPE_READERS
+                and node.functor.value.removeprefix("::") not in NEED_NO_SCOPE
             ):
                 return True
-            if isinstance(node, n.MethodCall) and node.name in SCOPE_READERS:
+            if isinstance(node, n.MethodCall) and node.name.removeprefix("::") not in NEED_NO_SCOPE:
                 return True
     return False
 
