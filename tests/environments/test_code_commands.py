@@ -125,7 +125,9 @@ def test_FS_08_other_files_are_not(path: str) -> None:
 
 
 async def test_FS_08_nothing_is_run_for_a_bad_id_or_path(commands: Made, tmp_path: Path) -> None:
-    made = Binding(STATIC_FILE_CONTENT, VersionedContent(commands(f"touch {tmp_path}/ran"), lambda name: f"{tmp_path}/{name}"))
+    made = Binding(
+        STATIC_FILE_CONTENT, VersionedContent(commands(f"touch {tmp_path}/ran"), lambda name: f"{tmp_path}/{name}", lambda *_: False)
+    )
     for path, options, error in (
         (PATH, {}, BadRequest),
         (PATH, {"code_id": ""}, BadRequest),
@@ -139,7 +141,9 @@ async def test_FS_08_nothing_is_run_for_a_bad_id_or_path(commands: Made, tmp_pat
 
 async def test_without_programs_there_are_no_versions() -> None:
     with pytest.raises(NotFound, match="does not have the version v1 of the environment"):
-        await Binding(STATIC_FILE_CONTENT, VersionedContent(None, lambda name: f"/nowhere/{name}")).find(PATH, code_id="v1")
+        await Binding(STATIC_FILE_CONTENT, VersionedContent(None, lambda name: f"/nowhere/{name}", lambda *_: False)).find(
+            PATH, code_id="v1"
+        )
 
 
 def test_the_settings_go_together() -> None:
