@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from shared.data import plainjson
 from shared.orders import RunOrder
 from shared.process.log import NOTICE
 from shared.settings import AgentSettings
@@ -38,7 +39,7 @@ class WaitResult:
 
     @classmethod
     def decoded(cls, text: bytes) -> WaitResult:
-        data = json.loads(text)
+        data = plainjson.loads(text)
         return cls(RunOrder.of(data["order"]) if data["order"] else None, float(data["pause"]))
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from shared.data import plainjson
 from shared.orders import RunOrder
 from shared.state.notices import notify
 from shared.state.tables import order_nodes, orders
@@ -69,7 +70,9 @@ def read_open(connection: Connection) -> dict[str, OpenOrder]:
     found: dict[str, tuple[str, bool, dict[str, str]]] = {}
     for number, body, follow, node, state in connection.execute(statement):
         found.setdefault(number, (body, follow, {}))[2][node] = state
-    return {number: OpenOrder(RunOrder.of(json.loads(body)), follow, nodes) for number, (body, follow, nodes) in found.items()}
+    return {
+        number: OpenOrder(RunOrder.of(plainjson.loads(body.encode())), follow, nodes) for number, (body, follow, nodes) in found.items()
+    }
 
 
 def read_states(connection: Connection, number: str) -> dict[str, tuple[str, str | None]]:

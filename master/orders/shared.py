@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections import deque
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from shared.data import plainjson
 from shared.errors import Unavailable
 from shared.models.report import Report
 from shared.state.database import StateAway, StateDatabase
@@ -214,7 +214,7 @@ class SharedRuns:
                 self._moved = self.clock()
                 self._started.pop(node, None)
                 self._over.add(node)
-                yield {"node": node, **json.loads(result or "{}")}
+                yield {"node": node, **plainjson.loads((result or "{}").encode())}
 
     def _overdue(self, states: Mapping[str, tuple[str, str | None]]) -> Iterator[tuple[str, str]]:
         """Yield the nodes that no master has, once, and those that are waited for no longer."""

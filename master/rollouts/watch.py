@@ -181,7 +181,7 @@ class RolloutWatch:
     async def reported(self, report: Report) -> None:
         """Take a report into the state of its environment's rollout; return when it is stored, or cannot be, which is logged."""
         environment, version = report.environment or "", report.code_id or ""
-        if not version:  # agents of 3.x name none
+        if not version and environment in self._active:  # agents of 3.x name none
             version = await asyncio.to_thread(self._version_of_run, report.host, environment)
         try:
             stored = await asyncio.to_thread(self._deciding, environment, version) if environment else None

@@ -10,8 +10,11 @@ from sqlalchemy.exc import DBAPIError
 _UNAVAILABLE = ("08", "28", "3D", "40", "53", "55P03", "57P", "58", "25006", "XX00")
 """Beginnings of states: connection, login, no such database, ended transaction, resources, lock, shutdown, system, standby, damage."""
 
-_ENDED_FOR_OTHERS = ("40001", "40P01")
-"""States of a transaction that PostgreSQL has ended, and that succeeds when it is repeated: of a conflict, of a deadlock."""
+_ENDED_FOR_OTHERS = ("40001", "40P01", "57P01")
+"""
+States of a transaction that PostgreSQL has ended, and that succeeds when it is repeated: of a conflict, of a deadlock, in a session that an
+administrator has ended. A server that stops has the repetition fail with another state.
+"""
 
 
 @dataclass(frozen=True, slots=True)
