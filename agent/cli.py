@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import logging
 import os
@@ -23,6 +22,7 @@ from shared.process import log as logs
 from shared.process.cli import DEBUGGING, CommandOptions, flag, optional_text, run_main, text
 from shared.process.command import CommandSpec
 from shared.process.daemon import take_priority
+from shared.process.processes import end_with_parent
 from shared.process.service import make_room
 from shared.process.systemd import Notifier
 from shared.settings import AgentSettings, Conf, MasterSettings, load, path_names, read, read_conf, unknown_settings
@@ -402,7 +402,7 @@ def _wait_in_child(settings: AgentSettings, last: str, results: int) -> NoReturn
     from .process.orders import wait_for_order
 
     try:
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: an order would be lost without the daemon
+        end_with_parent(signal.SIGTERM)  # an order would be lost without the daemon
         signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED)
         set_process_title("puppet agent: waiting for orders")
         try:

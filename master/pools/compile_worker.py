@@ -7,7 +7,6 @@ definitions of environments, compiled code, and catalogs (`memo`).
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import itertools
 import os
@@ -45,6 +44,7 @@ from shared.errors import BadData, BadRequest, CompileError, Location, PuppetErr
 from shared.filesystem.files import write_all
 from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process.memory import freeze_loaded_objects, keep_memory_of_bodies
+from shared.process.processes import end_with_parent
 from shared.wire.packed_catalogs import PackedCatalog
 
 from ..dependencies.compiled_from import CompiledFrom
@@ -466,7 +466,7 @@ def _limit_memory(memory: int) -> None:
 
 def main(title: str = "compiling", worker_class: type[CompileWorker] = CompileWorker) -> int:
     """Run as a worker of the process that started this one, and end with it."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    end_with_parent(signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe = os.dup(1)
     os.dup2(2, 1)  # printed output must not get into the answers

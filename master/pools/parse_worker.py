@@ -7,7 +7,6 @@ it: the kernel counts its processor time, also where nothing else could interrup
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import signal
@@ -20,6 +19,7 @@ from typing import Any
 from shared.data import plainjson
 from shared.errors import BadData, BadRequest, PuppetError
 from shared.indirector.termini import FILE_READERS
+from shared.process.processes import end_with_parent
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 from shared.wire.percent import decode_percent
 
@@ -99,7 +99,7 @@ def _memory(field: int) -> int:
 
 def main() -> int:
     """Run as a parser of the process that started this one, and end with it. Arguments: seconds of processor time, bytes of memory."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    end_with_parent(signal.SIGKILL)
     # Ctrl-C at a terminal reaches the whole group, but the master decides when this process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # this signal ends the process in any computation

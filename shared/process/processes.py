@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+_PR_SET_PDEATHSIG: Final = 1  # of prctl(2)
 _SLACK: Final = 2.0  # seconds by which the clock of files and that of processes may differ
 
 
@@ -53,3 +55,8 @@ class Process:
             return age + _SLACK < time.time() - path.lstat().st_mtime
         except (OSError, IndexError, ValueError):
             return False
+
+
+def end_with_parent(number: int) -> None:
+    """Have the system send this process a signal when the process that started it ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
