@@ -10,13 +10,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
 from sqlalchemy import Connection
 
 from shared.errors import PuppetError, Unavailable
+from shared.process.supervision import wait_for_event
 from shared.state.database import StateAway, StateDatabase
 
 from . import rows
@@ -101,7 +101,7 @@ class CodeFollower:
                 self._changed.clear()
                 looking = asyncio.create_task(self.look_if_possible())
                 await asyncio.shield(looking)
-                await _wait(self._changed, rows.BEAT)
+                await wait_for_event(self._changed, rows.BEAT)
         finally:
             if looking is not None:
                 await asyncio.wait([looking])  # no sign of life may come after the farewell
@@ -131,7 +131,7 @@ class CodeFollower:
                 problems = [CodeProblem("", "", str(err))]
             self._note_failures(problems)
             self._changed.set()
-            await _wait(self._has_other_work, pause)
+            await wait_for_event(self._has_other_work, pause)
             pause = min(pause * 2, LATEST) if problems else self.options.pause
             self._has_other_work.clear()
 
@@ -228,10 +228,3 @@ class _Comparison:
     problem: str
     answers: Mapping[int, str]
     work: frozenset[tuple[str, str]]
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event, but not for longer."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()

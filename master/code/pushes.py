@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, Row, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
+from shared.process.supervision import wait_for_event
 from shared.state.database import StateAway, StateDatabase
 from shared.state.notices import notify
 from shared.state.tables import pushes
@@ -51,9 +52,7 @@ class SharedPushes:
             with suppress(StateAway):  # which the other users of the database log
                 while (push := await self.database.run(self._take)) is not None:
                     await self._carry_out(push)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(BEAT):
-                    await self._changed.wait()
+            await wait_for_event(self._changed, BEAT)
 
     async def _carry_out(self, push: Row[int, str, str, str | None]) -> None:
         await carry_out(self.deploy, push.environment, push.ref)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -13,6 +13,7 @@ from shared.errors import BadRequest, Unavailable
 from shared.models.report import Report
 from shared.names import valid_certname
 from shared.orders import RunOrder
+from shared.process.supervision import wait_for_event
 
 from .waiting import WaitingAgents
 
@@ -77,7 +78,7 @@ class RunQuestion:
 class FollowedRuns(Protocol):
     """The runs of one order."""
 
-    def events(self, nodes: Sequence[str]) -> AsyncIterator[dict[str, Any]]:
+    def events(self, nodes: Sequence[str]) -> AsyncGenerator[dict[str, Any]]:
         """Yield what happens to the nodes, in plain data (docs/run.md), until all runs have ended; raise Unavailable."""
 
 
@@ -102,7 +103,7 @@ class OrderedRuns:
     _events: deque[dict[str, Any]] = field(default_factory=deque, init=False)
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    async def events(self, nodes: Sequence[str]) -> AsyncIterator[dict[str, Any]]:
+    async def events(self, nodes: Sequence[str]) -> AsyncGenerator[dict[str, Any]]:
         """
         Yield what happens to the nodes, in plain data (docs/run.md), until all runs have ended.
 
@@ -175,16 +176,6 @@ class OrderedRuns:
         if is_ours or self._followed.pop(node, None) is not None:
             self._events.append({"node": node, **result_of(report)})
             self._woken.set()
-
-
-async def wait_for_event(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for an event, but not for longer; return whether it came."""
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True
 
 
 def result_of(report: Report) -> dict[str, Any]:

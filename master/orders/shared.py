@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,11 +15,12 @@ from typing import Any, Final
 from shared.data import plainjson
 from shared.errors import Unavailable
 from shared.models.report import Report
+from shared.process.supervision import wait_for_event
 from shared.state.database import StateAway, StateDatabase
 
 from . import rows
 from .rows import ASKED, HERE, OVER, SENT, OpenOrder
-from .run import ABSENT, ENDED, STARTED, TIMEOUT, RunQuestion, result_of, wait_for_event
+from .run import ABSENT, ENDED, STARTED, TIMEOUT, RunQuestion, result_of
 from .waiting import START, STOP_RETRY, WaitingAgents
 
 log = logging.getLogger("puppet.run")
@@ -160,7 +161,7 @@ class SharedRuns:
     _began: float = field(default=0.0, init=False)
     _moved: float = field(default=0.0, init=False)
 
-    async def events(self, nodes: Sequence[str]) -> AsyncIterator[dict[str, Any]]:
+    async def events(self, nodes: Sequence[str]) -> AsyncGenerator[dict[str, Any]]:
         """Yield what happens to the nodes, as `OrderedRuns.events` does; raise Unavailable."""
         number, database = self.question.order.id, self.shared.database
         await database.run(partial(rows.begin, question=self.question, nodes=nodes))

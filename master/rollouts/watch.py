@@ -26,6 +26,7 @@ from shared.errors import CompileError, PuppetError
 from shared.models.report import Report
 from shared.orders import RunOrder
 from shared.process.log import NOTICE
+from shared.process.supervision import wait_for_event
 from shared.programs import run_output
 
 from ..observability.metrics import Metrics
@@ -253,10 +254,7 @@ class RolloutWatch:
     async def _keep_states(self) -> None:
         while True:
             await self.look()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self.period if self._active or self._events else self.idle):
-                    await self._woken.wait()
-            if self._woken.is_set():
+            if await wait_for_event(self._woken, self.period if self._active or self._events else self.idle):
                 await asyncio.sleep(self.gathering)
             self._woken.clear()
 

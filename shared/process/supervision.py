@@ -34,6 +34,16 @@ async def wait_for_first(*events: asyncio.Event) -> None:
             wait.cancel()
 
 
+async def wait_for_event(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event, but not for longer; return whether it came."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class SupervisedTask:
     """
