@@ -29,7 +29,7 @@ from shared.data import plainjson
 from shared.errors import BadRequest, ConfigError, Denied, Unavailable, UnsupportedMediaType
 from shared.names import environment_of_branch, quoted_for_log
 
-from .routes import EndpointCall, EndpointRoute, require_method
+from .routes import EndpointCall, EndpointRoute, json_response, require_method
 
 log = logging.getLogger("puppet.http")
 
@@ -152,7 +152,7 @@ class DeployHook:
             raise Denied("The signature of the web hook is missing or wrong")
         push = push_of(request.headers, await asyncio.to_thread(plainjson.loads, body))
         if push is None:
-            return _json(200, {"state": "ignored"})
+            return json_response({"state": "ignored"})
         environment = environment_of_branch(push.branch)
         if not any(fnmatch.fnmatchcase(environment, pattern) for pattern in self.environments):
             log.warning(
@@ -163,7 +163,7 @@ class DeployHook:
             for root in self.roots:
                 check_branch(environment, await asyncio.to_thread(deployment_record, root / environment), push.branch)
         await self.add(environment, "" if push.is_removed else push.branch)
-        return _json(202, {"state": "queued", "environment": environment, "ref": push.branch})
+        return json_response({"state": "queued", "environment": environment, "ref": push.branch}, 202)
 
     async def _body(self, request: HttpRequest) -> bytes:
         """Return the body, as far as strangers may send one: few at a time, and not for long."""
@@ -177,10 +177,6 @@ class DeployHook:
             raise bodies.TooSlow("The body did not arrive in time") from err
         finally:
             self._reading -= 1
-
-
-def _json(status: int, data: object) -> Response:
-    return Response(status, plainjson.dumps(data), "application/json;charset=utf-8")
 
 
 _SUMMARY = "The web hook of the control repository, for who knows its secret (deploy_hook_secret); 404 without one."

@@ -21,7 +21,7 @@ from ..authorization.rules import Exactly
 from ..rollouts.actions import command_rollout
 from ..rollouts.status import status_of
 from ..rollouts.storage import RolloutStorage
-from .routes import EndpointCall, EndpointRoute
+from .routes import EndpointCall, EndpointRoute, json_response
 
 log = logging.getLogger("puppet.rollout")
 
@@ -58,9 +58,9 @@ class RolloutEndpoint:
                 command = partial(command_rollout, self.storage, environment, action, order.get("reason", ""))
                 status = status_of(await asyncio.to_thread(command))
             log.log(NOTICE, "%s: %s of the rollout of %s over HTTP", call.request.client.name, action, environment)
-            return _json(status)
+            return json_response(status)
         name = call.options.get("environment")
-        return _json(await asyncio.to_thread(self._statuses, name if isinstance(name, str) else ""))
+        return json_response(await asyncio.to_thread(self._statuses, name if isinstance(name, str) else ""))
 
     async def _start(self, environment: str, options: Mapping[str, str]) -> dict[str, Any]:
         """Start a rollout, after its preview; only one at a time."""
@@ -89,10 +89,6 @@ def _order_of(data: Any) -> dict[str, str]:
     if data["action"] != START and data.keys() & _OPTIONS:
         raise BadRequest(f"Only {START} takes {', '.join(sorted(_OPTIONS))}")
     return data
-
-
-def _json(data: object) -> Response:
-    return Response(200, plainjson.dumps(data), "application/json;charset=utf-8")
 
 
 _SUMMARY = "The statuses of the rollouts; a POST starts, pauses, resumes or aborts one."

@@ -21,6 +21,7 @@ from certs.oids import OidNames
 from environments.directories import Environments
 from httpd.connections.connection import HttpRequest
 from httpd.messages.responses import Response
+from shared.data import plainjson
 from shared.errors import BadName, MethodNotAllowed
 from shared.indirector.core import Indirector, Option
 from shared.indirector.paths import decode_path, parameters, plurality
@@ -139,6 +140,11 @@ def require_method(target: RequestTarget, *methods: str) -> None:
     """Raise MethodNotAllowed unless the request's method is one of `methods`; HEAD is allowed where GET is."""
     if target.method not in methods and not (target.method == "HEAD" and "GET" in methods):
         raise MethodNotAllowed(f"Only {', '.join(methods)} is allowed here")
+
+
+def json_response(data: object, status: int = 200) -> Response:
+    """Return plain data as the response of an endpoint."""
+    return Response(status, plainjson.dumps(data), "application/json;charset=utf-8")
 
 
 @dataclass(frozen=True, slots=True)

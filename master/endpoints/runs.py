@@ -33,7 +33,7 @@ from ..authorization.rules import Exactly
 from ..observability.longtasks import SEND_ORDERS
 from ..orders.run import FollowedRuns, OrderedRuns, RunQuestion
 from ..orders.waiting import WaitingAgents
-from .routes import EndpointCall, EndpointRoute
+from .routes import EndpointCall, EndpointRoute, json_response
 
 log = logging.getLogger("puppet.run")
 
@@ -85,7 +85,7 @@ class RunEndpoint:
             order = await self.agents.wait(client.name, last, min(float(seconds), LONGEST_WAIT), lambda: connection.has_ended)
         except Unavailable as err:  # no error of this master's: it is not logged
             return Response(503, headers={"Retry-After": str(1 + secrets.randbelow(err.retry_after))})
-        return _json(order.to_data()) if order is not None else Response(204)
+        return json_response(order.to_data()) if order is not None else Response(204)
 
     async def order(self, call: EndpointCall) -> Response:
         """Return the response, whose lines are made as the runs end; raise BadRequest."""
@@ -104,7 +104,7 @@ class RunEndpoint:
         yield _line({"id": question.order.id, "nodes": len(nodes)})
         runs = self.runs(question, lambda: connection.has_ended)
         try:
-            async with aclosing(runs.events(nodes)) as events:  # type: ignore[type-var]  # a generator, which can be closed
+            async with aclosing(runs.events(nodes)) as events:
                 async for event in events:
                     yield _line(event)
         except PuppetError as err:
@@ -128,10 +128,6 @@ def _subject(question: RunQuestion) -> str:
     if question.query is not None:
         return f"the nodes of {quoted_for_log(question.query, 500)}"
     return ", ".join(question.names[:10]) + (", …" if len(question.names) > 10 else "")
-
-
-def _json(data: object) -> Response:
-    return Response(200, plainjson.dumps(data), "application/json;charset=utf-8")
 
 
 def _line(data: dict[str, Any]) -> bytes:
