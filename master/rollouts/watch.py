@@ -87,7 +87,7 @@ class RolloutWatch:
         programs: The folder which the site's programs have to be in, see `program_folder`; they may take `timeout` seconds.
         period: Seconds between two looks at the stored states during a rollout, and `idle` when none is known to be under way; a run that
             finds one ends the wait. `gathering` are those in which observations are stored together.
-        agents: Those that wait for orders to run at this master. `clock` returns the seconds by which an order to one of them is over.
+        agents: Those that wait for orders to run at this master. `clock` returns monotonic seconds.
     """
 
     storage: RolloutStorage
