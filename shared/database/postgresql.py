@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import Engine, event
 from sqlalchemy.exc import DBAPIError
 
 _UNAVAILABLE = ("08", "28", "3D", "40", "53", "55P03", "57P", "58", "25006", "XX00")
@@ -54,6 +57,37 @@ def connect_arguments(limits: DatabaseLimits, options: dict[str, Any]) -> dict[s
         "tcp_user_timeout": int(limits.write_timeout * 1000),
         "options": " ".join(f"-c {name}={value}" for name, value in options.items()),
     }
+
+
+def bound_waits(engine: Engine, limits: DatabaseLimits) -> None:
+    """
+    Have a statement end in psycopg's OperationalError, and its connection with it, when a server that is frozen does not answer.
+
+    That is `connect_timeout` after `write_timeout`, when a server that works would have ended the statement. ImportError without psycopg.
+    """
+    import psycopg
+
+    seconds = limits.write_timeout + limits.connect_timeout
+
+    class BoundedConnection(psycopg.Connection[Any]):
+        def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **options: Any) -> Any:
+            return super().wait(self._bounded(gen), *arguments, **options)
+
+        def _bounded(self, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+            end = time.monotonic() + seconds
+            is_ready = None
+            try:
+                while True:
+                    is_ready = yield steps.send(is_ready)
+                    if not is_ready and time.monotonic() > end:  # psycopg looks ten times a second
+                        self.pgconn.finish()
+                        raise psycopg.OperationalError(f"the server has not answered within {seconds:g} seconds")
+            except StopIteration as done:
+                return done.value
+
+    @event.listens_for(engine, "do_connect")
+    def _(_dialect: Any, _record: Any, arguments: list[Any], parameters: dict[str, Any]) -> psycopg.Connection[Any]:
+        return BoundedConnection.connect(*arguments, **parameters)
 
 
 def is_ended_for_others(err: DBAPIError) -> bool:

@@ -20,6 +20,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from ..clock import utc_now
 from ..database.postgresql import (
     DatabaseLimits,
+    bound_waits,
     connect_arguments,
     is_conflict,
     is_ended_for_others,
@@ -254,16 +255,13 @@ class StateDatabase:
 
 def _engine(url: URL, limits: DatabaseLimits, keep_alive: bool) -> Engine:
     options = {**session_options(limits), "statement_timeout": int(limits.write_timeout * 1000)}
-    if not keep_alive:
-        return create_engine(url, poolclass=NullPool, connect_args=connect_arguments(limits, options))
-    engine = create_engine(
-        url,
-        pool_size=limits.writers,
-        max_overflow=0,
-        pool_timeout=limits.connect_timeout,
-        connect_args=connect_arguments(limits, options),
-    )
-    event.listen(engine, "checkout", _replace_ended)
+    pool: dict[str, Any] = {"poolclass": NullPool}
+    if keep_alive:
+        pool = {"pool_size": limits.writers, "max_overflow": 0, "pool_timeout": limits.connect_timeout}
+    engine = create_engine(url, connect_args=connect_arguments(limits, options), **pool)
+    bound_waits(engine, limits)
+    if keep_alive:
+        event.listen(engine, "checkout", _replace_ended)
     return engine
 
 

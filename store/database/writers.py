@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
-from shared.database.postgresql import DatabaseLimits, connect_arguments, session_options
+from shared.database.postgresql import DatabaseLimits, bound_waits, connect_arguments, session_options
 
 from ..commands.commands import DatabaseUnavailable
 from ..jsontext import load_stored
@@ -114,6 +114,7 @@ def _postgresql_engine(address: URL, limits: DatabaseLimits, *, exclusive: bool)
         connect_args=connect_arguments(limits, options),
         **common_options(limits),
     )
+    bound_waits(engine, limits)
 
     @event.listens_for(engine, "connect")
     def _(connection: psycopg.Connection[Any], _record: Any) -> None:

@@ -94,6 +94,15 @@ async def test_a_request_does_not_wait_longer_than_its_patience(database: StateD
     assert database.absence is not None and "no answer" in database.absence.reason
 
 
+async def test_work_does_not_wait_for_ever_for_a_server_that_stands_still(postgresql: PostgresqlServer, empty_postgresql_url: str) -> None:
+    database = StateDatabase.open(empty_postgresql_url, DatabaseLimits(connect_timeout=0.05, write_timeout=0.05))
+    await asyncio.to_thread(database.transact, one)
+    with postgresql.frozen(), pytest.raises(StateAway) as away:
+        await asyncio.to_thread(database.transact, one)
+    assert away.value.reason == "the server has not answered within 0.1 seconds"
+    await asyncio.to_thread(database.disconnect)
+
+
 async def test_a_connection_that_is_in_use_at_the_end_is_closed_when_its_work_ends(empty_postgresql_url: str) -> None:
     database = StateDatabase.open(empty_postgresql_url)
     with database.begin() as connection:
