@@ -19,7 +19,9 @@ from master.service.state_queue import StateQueue
 from master.wiring import running
 from shared.process.logqueue import LogQueues
 from shared.state.database import StateDatabase
+from tests.gate import caches
 from tests.support import compatibility_page
+from tests.support.bare import RELEASES
 from tests.support.documentation import block, blocks
 from tests.support.markdown import long_lines
 from tests.support.pair import NAME, Pair
@@ -118,6 +120,14 @@ def headings(page: Path) -> set[str]:
 
 
 @pytest.mark.slow
+def test_the_bare_systems_of_the_full_run_have_the_packages_that_readme_names() -> None:
+    text = (ROOT / "README.md").read_text().replace("\n", " ")
+    match = re.search(r"On Debian (\d+) or (\d+), first install ([^.]*)\.", text)
+    assert match is not None and [match[1], match[2]] == list(RELEASES.values())
+    for release in RELEASES:
+        assert caches.CACHES[f"bare-{release}"].arguments == (release, ",".join(re.findall(r"`([^`]+)`", match[3])))
+
+
 def test_the_list_of_tests_is_made_of_their_marks() -> None:
     assert compatibility_page.PAGE.read_text() == compatibility_page.page(), "call make compatibility-page"
 

@@ -9,7 +9,7 @@ import pytest
 
 from demo.run import MASTER
 from tests.gate import caches
-from tests.support.bare import COPY, PROJECT, RELEASES, BareSystem, bare_system, why_not
+from tests.support.bare import COPY, RELEASES, BareSystem, bare_system, why_not
 from tests.support.documentation import block, blocks
 
 DEMO, INSTALL, TESTS = 600, 1800, 5400  # seconds
@@ -22,19 +22,9 @@ pytestmark = [
     pytest.mark.skipif(bool(why_not()), reason=why_not()),
 ]
 
-README = (PROJECT / "README.md").read_text()
-
-
-def readme_packages() -> list[str]:
-    """Return the packages that README says the first commands need, for the releases that it names."""
-    match = re.search(r"On a fresh Debian (\d+) or (\d+), first install the packages ([^.]*)\.", README.replace("\n", " "))
-    assert match is not None and [match[1], match[2]] == list(RELEASES.values())
-    return re.findall(r"`([^`]+)`", match[3])
-
 
 @pytest.fixture
 def system(release: str) -> Iterator[BareSystem]:
-    assert caches.CACHES[f"bare-{release}"].arguments == (release, ",".join(readme_packages()))
     with bare_system(release) as system:
         yield system
 
