@@ -207,7 +207,10 @@ class Rollouts(RuleBasedStateMachine):
     )  # fmt: skip
     def start(self, rolls_back: bool, noop: bool, check: str, limit: BadNodesLimit, absent: set[str]) -> None:
         plan = replace(PLAN, rolls_back=rolls_back, noop_first=noop, check=check, max_failed=limit)
-        self.rollout = begin(plan, NODES, 1000.0, silent=absent)
+        self.take(begin(plan, NODES, 1000.0, silent=absent))
+
+    def take(self, rollout: Rollout) -> None:
+        self.rollout = rollout
 
     def step(self, *events: RolloutEvent, seconds: float = 1.0) -> None:
         before, self.rollout = self.rollout, advance(self.rollout, events, self.rollout.at + seconds)

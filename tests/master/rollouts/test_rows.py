@@ -6,15 +6,20 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
-from sqlalchemy import func, insert, literal, select
+from hypothesis import HealthCheck, settings, strategies
+from hypothesis.stateful import invariant, rule, run_state_machine_as_test
+from sqlalchemy import delete, func, insert, literal, select
 
 from master.code import rows
+from master.rollouts import rows as rollout_rows
 from master.rollouts.machine import (
     CatalogSent,
     Rollout,
     RolloutCommand,
+    RolloutEvent,
     RolloutPlan,
     RunReported,
     advance,
@@ -24,8 +29,11 @@ from master.rollouts.rows import VERSION_OF_WAVE, RolloutRows
 from master.rollouts.storage import update_rollout
 from master.rollouts.waves import Wave, place_of
 from shared.errors import Conflict, PuppetError
-from shared.state.database import StateDatabase
+from shared.state.database import StateAway, StateDatabase
 from shared.state.tables import environments, rollout_nodes, rollouts
+from tests.master.rollouts.test_machine import Rollouts
+from tests.support.examples import examples
+from tests.support.postgresql import PostgresqlServer
 
 WAVES = (Wave("canary", query="nodes { }", members=frozenset({"web1", "unknown"})), Wave("10%", 10.0), Wave("all", 100.0))
 PLAN = RolloutPlan("production", "old", "new", WAVES, wait=0)
@@ -176,3 +184,77 @@ def test_masters_that_store_at_the_same_time_lose_nothing(masters: list[RolloutR
     assert stored[0] == stored[1] and stored[0] is not None
     assert [node.status for node in stored[0].rollout.nodes.values()] == ["changed"] * len(NODES)
     assert stored[0].revision == 1 + len(NODES)
+
+
+class SharedRollouts(Rollouts):
+    """The same in the database, by two masters, of which either does the next step and loses its connections in the middle of it."""
+
+    databases: list[StateDatabase]
+    server: PostgresqlServer
+    fault = ""
+
+    def take(self, rollout: Rollout) -> None:
+        self.masters = [RolloutRows(database, "any") for database in self.databases]
+        for table in (rollout_nodes, rollouts):
+            self.databases[0].transact(lambda connection, table=table: connection.execute(delete(table)))  # type: ignore[misc]
+        self.rollout = self.masters[0].save(rollout, 0).rollout
+
+    @rule(fault=strategies.sampled_from(["before", "within", "the answer"]))
+    def the_next_step_loses(self, fault: str) -> None:
+        self.fault = fault
+
+    @rule()
+    def the_other_master_goes_on(self) -> None:
+        self.masters.reverse()
+
+    def kill_connections(self) -> None:
+        self.server.run_sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname <> ''")
+
+    def step(self, *events: RolloutEvent, seconds: float = 1.0) -> None:
+        before, fault, self.fault = self.rollout, self.fault, ""
+        super().step(*events, seconds=seconds)
+        write_nodes = rollout_rows._write_nodes
+
+        def write(*arguments: Any) -> None:
+            nonlocal fault
+            if fault == "within":
+                fault = ""
+                self.kill_connections()
+            write_nodes(*arguments)
+
+        def change_it() -> None:
+            update_rollout(self.masters[0], "production", lambda rollout, _: advance(rollout, events, before.at + seconds))
+
+        if fault == "before":
+            self.kill_connections()
+        with patch.object(rollout_rows, "_write_nodes", write):
+            try:
+                change_it()
+            except StateAway:  # PostgreSQL does not always get to say that it ends the session
+                assert self.stored() == before, "nothing of the step"
+                change_it()
+        if fault == "the answer":
+            change_it()  # as who was not told that it is stored
+        else:
+            assert self.stored() == self.rollout, "all of the step, once"
+        self.rollout = self.stored()
+
+    def stored(self) -> Rollout:
+        stored = self.masters[0].load("production")
+        assert stored is not None
+        return stored.rollout
+
+    @invariant()
+    def all_masters_say_what_the_state_says(self) -> None:
+        if not hasattr(self, "rollout"):
+            return
+        assert [each.load("production").rollout for each in self.masters] == [self.rollout] * 2  # type: ignore[union-attr]
+        for client in ("a", "b", "e", "joined", "stranger"):
+            assert version(self.masters[0], client)[0] == ("new" if self.rollout.has_new_version(client) else "old"), client
+
+
+@pytest.mark.slow
+def test_two_masters_that_lose_connections_keep_the_promises_of_one(masters: list[RolloutRows], postgresql: PostgresqlServer) -> None:
+    SharedRollouts.databases, SharedRollouts.server = [each.database for each in masters], postgresql
+    shorter = settings(max_examples=examples(20), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+    run_state_machine_as_test(SharedRollouts, settings=shorter)
