@@ -90,6 +90,18 @@ def bound_waits(engine: Engine, limits: DatabaseLimits) -> None:
         return BoundedConnection.connect(*arguments, **parameters)
 
 
+def compress_with_lz4(engine: Engine) -> None:
+    """Have large values of the engine compressed with lz4 where the server has it; what it does by default takes four times as long."""
+
+    @event.listens_for(engine, "connect")
+    def _(connection: Any, _record: Any) -> None:
+        # Not an option of the connection: a server that was built without lz4, or one before 14, would refuse it.
+        connection.execute(
+            "SELECT set_config(name, 'lz4', false) FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY(enumvals)"
+        )
+        connection.commit()
+
+
 def is_ended_for_others(err: DBAPIError) -> bool:
     """Return whether PostgreSQL has ended a transaction only so that others can go on: repeated, it succeeds."""
     return getattr(err.orig, "sqlstate", None) in _ENDED_FOR_OTHERS

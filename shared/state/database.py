@@ -21,6 +21,7 @@ from ..clock import utc_now
 from ..database.postgresql import (
     DatabaseLimits,
     bound_waits,
+    compress_with_lz4,
     connect_arguments,
     is_conflict,
     is_ended_for_others,
@@ -260,6 +261,7 @@ def _engine(url: URL, limits: DatabaseLimits, keep_alive: bool) -> Engine:
         pool = {"pool_size": limits.writers, "max_overflow": 0, "pool_timeout": limits.connect_timeout}
     engine = create_engine(url, connect_args=connect_arguments(limits, options), **pool)
     bound_waits(engine, limits)
+    compress_with_lz4(engine)
     if keep_alive:
         event.listen(engine, "checkout", _replace_ended)
     return engine

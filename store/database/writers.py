@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
-from shared.database.postgresql import DatabaseLimits, bound_waits, connect_arguments, session_options
+from shared.database.postgresql import DatabaseLimits, bound_waits, compress_with_lz4, connect_arguments, session_options
 
 from ..commands.commands import DatabaseUnavailable
 from ..jsontext import load_stored
@@ -115,6 +115,7 @@ def _postgresql_engine(address: URL, limits: DatabaseLimits, *, exclusive: bool)
         **common_options(limits),
     )
     bound_waits(engine, limits)
+    compress_with_lz4(engine)
 
     @event.listens_for(engine, "connect")
     def _(connection: psycopg.Connection[Any], _record: Any) -> None:

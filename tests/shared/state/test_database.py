@@ -94,6 +94,14 @@ async def test_a_request_does_not_wait_longer_than_its_patience(database: StateD
     assert database.absence is not None and "no answer" in database.absence.reason
 
 
+async def test_large_values_are_compressed_with_lz4_where_the_server_has_it(database: StateDatabase) -> None:
+    names = await database.run(
+        lambda connection: connection.scalar(text("SELECT enumvals FROM pg_settings WHERE name LIKE '%toast_comp%'"))
+    )
+    used = await database.run(lambda connection: connection.scalar(text("SHOW default_toast_compression")))
+    assert used == ("lz4" if "lz4" in (names or ()) else "pglz")
+
+
 async def test_work_does_not_wait_for_ever_for_a_server_that_stands_still(postgresql: PostgresqlServer, empty_postgresql_url: str) -> None:
     database = StateDatabase.open(empty_postgresql_url, DatabaseLimits(connect_timeout=0.05, write_timeout=0.05))
     await asyncio.to_thread(database.transact, one)
