@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import orjson
 import pytest
@@ -41,7 +42,6 @@ pytestmark = [
 SITE = "file { '/tmp/motd': content => 'TEXT' }\n"
 FIRST = [name for number in range(40) if place_of(name := f"agent{number}") < 50][:2]
 SECOND = [name for number in range(40) if place_of(name := f"agent{number}") >= 50][:2]
-NUMBER = "0d1c2b3a-0000-4000-8000-000000000000"
 
 
 class Node(SimulatedAgent):
@@ -50,10 +50,10 @@ class Node(SimulatedAgent):
     async def get(self, at: MasterProcess, *, fails: bool = False, attribute: str = "content") -> str:
         """Do a run at a master, which changes or fails to change an attribute of the file; return the content in its catalog."""
         self.server = Server(at.port, ca_port=at.port, timeout=60)
-        target = f"{self.certname}?environment=production"
-        answer = await self._ask("catalog", "POST", f"/puppet/v3/catalog/{target}", self._asked(NUMBER), CATALOG)
+        target, number = f"{self.certname}?environment=production", str(uuid4())
+        answer = await self._ask("catalog", "POST", f"/puppet/v3/catalog/{target}", self._asked(number), CATALOG)
         catalog = orjson.loads(answer.body)
-        report = report_of(catalog, self.certname, NUMBER)
+        report = report_of(catalog, self.certname, number)
         event = {"property": attribute, "status": "failure" if fails else "success", "message": "read-only file system"}
         report["resource_statuses"]["File[/tmp/motd]"] |= {"failed": fails, "changed": not fails, "events": [event]}
         report["status"] = "failed" if fails else "changed"
