@@ -1,10 +1,11 @@
 """
 Looks at pages with Debian's Chromium. A script beside the clients: it reads what to look at, and prints what it saw, in JSON.
 
-In: {"chromium": PATH, "folder": FOLDER, "base": URL, "visits": [{"name", "path", "until": [TEXT...], "fill", "click", "press", "scheme",
-"picture"}]}. A visit opens a page, fills in fields, clicks and presses a key, by selectors, and waits until the page shows all texts. If it
-goes wrong, FOLDER/NAME.png shows the page. With a "scheme", light or dark, it also looks for violations of WCAG 2.1 AA in these colours.
-With a "picture", a width and a height, the window has this size, and FOLDER/NAME.png shows it. All visits have one tab: their paths differ.
+In: {"chromium": PATH, "folder": FOLDER, "base": URL, "visits": [{"name", "path", "until": [TEXT...], "drawings": [TEXT...], "fill",
+"click", "press", "scheme", "picture"}]}. A visit opens a page, fills in fields, clicks and presses a key, by selectors, and waits until the
+page shows all texts, and its drawings theirs. If it goes wrong, FOLDER/NAME.png shows the page. With a "scheme", light or dark, it also
+looks for violations of WCAG 2.1 AA in these colours. With a "picture", a width and a height, the window has this size, and FOLDER/NAME.png
+shows it. All visits have one tab: their paths differ.
 Out: {NAME: {"status", "text", "drawn", "violations", "complaints"}}: the status of the page, what can be read on it and in its drawings,
 with single blanks, the violations, and what went wrong: errors of scripts, of the console, and of whatever else the page asked for. What
 pages ask of other servers is answered with nothing.
@@ -25,6 +26,7 @@ OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", 
 OPTIONS += ["--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
 SHOWN = "texts => texts.every(text => (document.body?.innerText ?? '').replace(/\\s+/g, ' ').includes(text))"
 DRAWN = "() => [...document.querySelectorAll('svg text')].map(each => each.textContent)"
+SKETCHED = f"texts => texts.every(text => ({DRAWN})().includes(text))"
 VIOLATIONS = """async () => (await axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]})).violations
   .flatMap(each => each.nodes.map(node => `${each.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`))"""
 WINDOW = (1400, 900)
@@ -50,6 +52,7 @@ def look(page: Page, base: str, folder: Path, visit: dict, complaints: list) -> 
         if press := visit.get("press"):
             page.press(*press)
         page.wait_for_function(SHOWN, arg=visit["until"])
+        page.wait_for_function(SKETCHED, arg=visit.get("drawings", []))
     except Error as error:
         complaints.append(str(error))
     if size or complaints:

@@ -148,8 +148,9 @@ def visit(folder: Path, store: StoreAddress, paths: dict[str, str]) -> dict[str,
         (folder / "settings.py").write_text(settings)
         environment = {"PUPPETBOARD_SETTINGS": str(folder / "settings.py"), "TZ": "UTC"}
         visits = [
-            {"name": name, "path": path, "until": PAGES[name].texts, "fill": PAGES[name].fill, "click": PAGES[name].click}
+            {"name": name, "path": path, "until": page.texts, "drawings": page.drawn, "fill": page.fill, "click": page.click}
             for name, path in paths.items()
+            for page in [PAGES[name]]
         ]
         with server(board, f"{base}/static/favicon.svg", folder / "board.txt", **environment):
             seen: dict[str, Any] = answers_of("browser.py", {"chromium": CHROMIUM, "folder": str(pictures), "base": base, "visits": visits})
