@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, quote_plus
+from uuid import uuid4
 
 import pytest
 
@@ -132,7 +133,8 @@ async def run(client: RawClient, name: str, *, is_static: bool) -> tuple[set[str
     """Do what an agent's run asks; return the stamps of all answers, and the catalog's code id."""
     texts = [await plugins(client)]
     facts = quote_plus(quote(json.dumps({"name": name, "values": {"n": name}}), safe=""))
-    body = f"facts_format=application%2Fjson&facts={facts}" + ("&static_catalog=true&checksum_type=sha256" if is_static else "")
+    static = "&static_catalog=true&checksum_type=sha256" if is_static else ""
+    body = f"facts_format=application%2Fjson&facts={facts}&transaction_uuid={uuid4()}{static}"
     catalog = json.loads(of(await client.ask("POST", f"{V3}/catalog/{name}?{ENVIRONMENT}", body.encode(), Content_Type=FORM)))
     texts += [resource["title"] for resource in catalog["resources"] if resource["type"] == "Notify"]
     if is_static:
