@@ -155,6 +155,7 @@ def outcome(machine: Booted, puppet: Any, case: Case, *, runs: int = 1) -> dict[
     machine.shell(f"systemctl daemon-reload; {case.before}")
     words = ("apply", "--detailed-exitcodes", "--color=false", "--confdir=/srv/conf", "--vardir=/srv/var", "/srv/site.pp")
     done = [puppet(*words) for _ in range(runs)]
+    print(*(run.stdout for run in done), sep="\n")  # for whoever reads a failure
     said = [WHY.sub(r"\1", QUOTED.sub(r"\1", line)) for line in NOISE.sub("", done[0].stdout).splitlines()]
     shown = dict(line.split("=", 1) for line in machine.shell(f"systemctl show --property={','.join(SHOWN)} {case.unit}").splitlines())
     return {
