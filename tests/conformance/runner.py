@@ -72,8 +72,8 @@ class Answer:
     crash: str = ""
 
 
-def answer(case: Mapping[str, Any], cache: CodeCache | None = None) -> Answer:
-    """Compile one case in memory."""
+def answer(case: Mapping[str, Any], cache: CodeCache | None = None, ruby: RubyProgram | None = RUBY) -> Answer:
+    """Compile one case in memory; `ruby` is None for a master that has no Ruby."""
     files = {f"{ROOT}/manifests/site.pp": case.get("manifest") or ""}
     files |= {f"{ROOT}/{path}": text for path, text in (case.get("files") or {}).items()}
     settings: dict[str, Any] = {
@@ -93,7 +93,7 @@ def answer(case: Mapping[str, Any], cache: CodeCache | None = None) -> Answer:
         settings[name] = value.replace("<env>", ROOT) if isinstance(value, str) else value
     memory = MemoryFiles(files)
     environment = read_environment("production", ROOT, memory, EnvironmentSettings(("/environments",)))
-    world = DirectoryEnvironment(environment, memory, settings=settings, services=EnvironmentServices(ruby=RUBY))
+    world = DirectoryEnvironment(environment, memory, settings=settings, services=EnvironmentServices(ruby=ruby))
     name = case.get("node") or "node1.example.com"
     facts = {**FACTS, **(case.get("facts") or {})}
     classes = case.get("classes") or {}
