@@ -10,6 +10,8 @@ from typing import Any
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import DBAPIError
 
+from .engines import prepare_connections
+
 _UNAVAILABLE = ("08", "28", "3D", "40", "53", "55P03", "57P", "58", "25006", "XX00")
 """Beginnings of states: connection, login, no such database, ended transaction, resources, lock, shutdown, system, standby, damage."""
 
@@ -93,13 +95,14 @@ def bound_waits(engine: Engine, limits: DatabaseLimits) -> None:
 def compress_with_lz4(engine: Engine) -> None:
     """Have large values of the engine compressed with lz4 where the server has it; what it does by default takes four times as long."""
 
-    @event.listens_for(engine, "connect")
-    def _(connection: Any, _record: Any) -> None:
+    def prepare(connection: Any) -> None:
         # Not an option of the connection: a server that was built without lz4, or one before 14, would refuse it.
         connection.execute(
             "SELECT set_config(name, 'lz4', false) FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY(enumvals)"
         )
         connection.commit()
+
+    prepare_connections(engine, prepare)
 
 
 def is_ended_for_others(err: DBAPIError) -> bool:

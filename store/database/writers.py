@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
+from shared.database.engines import prepare_connections
 from shared.database.postgresql import DatabaseLimits, bound_waits, compress_with_lz4, connect_arguments, session_options
 
 from ..commands.commands import DatabaseUnavailable
@@ -71,24 +72,25 @@ def _sqlite_engine(address: URL, limits: DatabaseLimits, *, exclusive: bool) -> 
         connect_args={"timeout": limits.lock_timeout, "check_same_thread": False},
     )
 
-    @event.listens_for(engine, "connect")
-    def _(connection: sqlite3.Connection, _record: Any) -> None:
-        connection.isolation_level = None  # transactions begin where we say so
-        if exclusive:  # before the first access, so that SQLite locks the file and not only what others share of it in memory
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        _switch_to_wal(connection, limits.lock_timeout)
-        # FULL, for a command leaves the queue as soon as it is committed: with NORMAL a loss of power could take back what was committed
-        # last.
-        for pragma in ("synchronous = FULL", "foreign_keys = ON", "temp_store = MEMORY", "cache_size = -16000"):
-            connection.execute(f"PRAGMA {pragma}")
-        connection.execute("PRAGMA journal_size_limit = 67108864")
-        register_functions(connection.create_function, MatchBudget())  # no statement that writes has a regular expression
+    prepare_connections(engine, lambda connection: _prepare(connection, limits, exclusive=exclusive))
 
     @event.listens_for(engine, "begin")
     def _(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
+
+
+def _prepare(connection: sqlite3.Connection, limits: DatabaseLimits, *, exclusive: bool) -> None:
+    connection.isolation_level = None  # transactions begin where we say so
+    if exclusive:  # before the first access, so that SQLite locks the file and not only what others share of it in memory
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    _switch_to_wal(connection, limits.lock_timeout)
+    # FULL, for a command leaves the queue as soon as it is committed: with NORMAL a loss of power could take back what was committed last.
+    for pragma in ("synchronous = FULL", "foreign_keys = ON", "temp_store = MEMORY", "cache_size = -16000"):
+        connection.execute(f"PRAGMA {pragma}")
+    connection.execute("PRAGMA journal_size_limit = 67108864")
+    register_functions(connection.create_function, MatchBudget())  # no statement that writes has a regular expression
 
 
 def _switch_to_wal(connection: sqlite3.Connection, seconds: float) -> None:
@@ -117,16 +119,15 @@ def _postgresql_engine(address: URL, limits: DatabaseLimits, *, exclusive: bool)
     bound_waits(engine, limits)
     compress_with_lz4(engine)
 
-    @event.listens_for(engine, "connect")
-    def _(connection: psycopg.Connection[Any], _record: Any) -> None:
+    def claim(connection: psycopg.Connection[Any]) -> None:
         function = "pg_advisory_lock" if exclusive else "pg_advisory_lock_shared"
         try:
             connection.execute(f"SELECT {function}(%s)", (_IN_USE,))
             connection.commit()
         except LockNotAvailable as err:
-            connection.close()
             raise DatabaseUnavailable("database is locked" if exclusive else "'puppet db move' has the database for itself") from err
 
+    prepare_connections(engine, claim)
     return engine
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, create_engine, func, select
 
+from shared.database.engines import prepare_connections
 from shared.database.postgresql import DatabaseLimits
 from store.commands.commands import DatabaseUnavailable
 from store.database.engine import translated_errors
@@ -24,6 +26,21 @@ def use(engine: Engine) -> None:
     """Connect, and keep the connection in the engine's pool, as stores do."""
     with translated_errors(), engine.begin() as connection:
         assert connection.scalar(select(func.count()).select_from(nodes)) == 0
+
+
+def test_a_connection_that_cannot_be_prepared_is_closed() -> None:
+    made: list[sqlite3.Connection] = []
+    engine = create_engine("sqlite://")
+
+    def fail(connection: sqlite3.Connection) -> None:
+        made.append(connection)
+        raise ZeroDivisionError
+
+    prepare_connections(engine, fail)
+    with pytest.raises(ZeroDivisionError):
+        engine.connect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        made[0].execute("SELECT 1")
 
 
 def test_nobody_is_alone_with_a_database_that_a_store_has_open(database_url: str) -> None:

@@ -170,7 +170,8 @@ async def test_PDB_12_a_newer_catalog_that_came_in_between_stays(sqlite_url: str
 
 
 async def test_PDB_12_a_large_catalog_with_too_long_a_title_is_refused_before_anything_is_written(sqlite_url: str) -> None:
-    database, writer = Database.open(sqlite_url), DatabaseWriter(Database.open(sqlite_url))
+    database = Database.open(sqlite_url)
+    writer = DatabaseWriter(database)
     titles = [str(number) for number in range(MANY)] + ["t" * (MAX_KEY + 1)]
     with pytest.raises(PayloadRejected, match="resources have a title of 16385 characters"):
         await writer.write(received(catalog_command(1, {title: {} for title in titles})))
