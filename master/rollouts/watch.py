@@ -155,6 +155,7 @@ class RolloutWatch:
             self._note(job.environment, RunReported(job.certname, version, failed=True, compiled=False, message=err.message))
             raise
         if stored.rollout.is_active:
+            self._active.setdefault(job.environment, stored.rollout)  # for the report, which may come before the next look
             self._sent[job.environment, job.certname] = version
             self._note(job.environment, CatalogSent(job.certname, version))
         is_noop = version == stored.rollout.plan.after and await asyncio.to_thread(self._is_noop, job, version)
