@@ -8,11 +8,12 @@ import re
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import PackageNotFoundError, entry_points, files, packages_distributions, requires, version
+from importlib.metadata import PackageNotFoundError, distributions, entry_points, files, packages_distributions, requires, version
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import shared
@@ -120,6 +121,12 @@ def test_a_release_pins_what_its_packages_need_too_and_nothing_else() -> None:
     pins, names = pinned(), needed(declared())
     assert names <= set(pins), "run make lock"
     assert set(pins) <= names | {"pyasn1"}, "run make lock"  # of ldap3
+
+
+def test_the_python_of_debian_12_is_new_enough_for_what_tests_need() -> None:
+    installed = {canonicalize_name(each.metadata["Name"]): each.metadata["Requires-Python"] for each in distributions()}
+    needs = {name: installed.get(name) for name in pinned("dev")}
+    assert [(name, python) for name, python in needs.items() if python and "3.11.2" not in SpecifierSet(python)] == []
 
 
 @pytest.mark.parametrize("python", PYTHONS)
