@@ -128,6 +128,7 @@ def test_the_bare_systems_of_the_full_run_have_the_packages_that_readme_names() 
         assert caches.CACHES[f"bare-{release}"].arguments == (release, ",".join(re.findall(r"`([^`]+)`", match[3])))
 
 
+@pytest.mark.slow  # it reads all tests
 def test_the_list_of_tests_is_made_of_their_marks() -> None:
     assert compatibility_page.PAGE.read_text() == compatibility_page.page(), "call make compatibility-page"
 
