@@ -119,7 +119,6 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)$", page.read_text(), re.M)}
 
 
-@pytest.mark.slow
 def test_the_bare_systems_of_the_full_run_have_the_packages_that_readme_names() -> None:
     text = (ROOT / "README.md").read_text().replace("\n", " ")
     match = re.search(r"On Debian (\d+) or (\d+), first install ([^.]*)\.", text)
@@ -128,7 +127,7 @@ def test_the_bare_systems_of_the_full_run_have_the_packages_that_readme_names() 
         assert caches.CACHES[f"bare-{release}"].arguments == (release, ",".join(re.findall(r"`([^`]+)`", match[3])))
 
 
-@pytest.mark.slow  # it reads all tests
+@pytest.mark.slow
 def test_the_list_of_tests_is_made_of_their_marks() -> None:
     assert compatibility_page.PAGE.read_text() == compatibility_page.page(), "call make compatibility-page"
 
