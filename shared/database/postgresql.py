@@ -7,7 +7,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Engine, event
+from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from .engines import prepare_connections
@@ -61,11 +61,27 @@ def connect_arguments(limits: DatabaseLimits, options: dict[str, Any]) -> dict[s
     }
 
 
-def bound_waits(engine: Engine, limits: DatabaseLimits) -> None:
+def writing_engine(address: URL, limits: DatabaseLimits, **options: Any) -> Engine:
+    """
+    Return an engine for transactions that write, in which every statement ends; nothing is connected yet.
+
+    Args:
+        options: Further ones of SQLAlchemy's `create_engine`.
+    Raises:
+        ImportError: psycopg is not installed.
+    """
+    session = {**session_options(limits), "statement_timeout": int(limits.write_timeout * 1000)}
+    engine = create_engine(address.set(drivername="postgresql+psycopg"), connect_args=connect_arguments(limits, session), **options)
+    _bound_waits(engine, limits)
+    _compress_with_lz4(engine)
+    return engine
+
+
+def _bound_waits(engine: Engine, limits: DatabaseLimits) -> None:
     """
     Have a statement end in psycopg's OperationalError, and its connection with it, when a server that is frozen does not answer.
 
-    That is `connect_timeout` after `write_timeout`, when a server that works would have ended the statement. ImportError without psycopg.
+    That is `connect_timeout` after `write_timeout`, when a server that works would have ended the statement.
     """
     import psycopg
 
@@ -92,10 +108,10 @@ def bound_waits(engine: Engine, limits: DatabaseLimits) -> None:
         return BoundedConnection.connect(*arguments, **parameters)
 
 
-def compress_with_lz4(engine: Engine) -> None:
+def _compress_with_lz4(engine: Engine) -> None:
     """Have large values of the engine compressed with lz4 where the server has it; what it does by default takes four times as long."""
 
-    def prepare(connection: Any) -> None:
+    def prepare(connection: Any, _record: Any) -> None:
         # Not an option of the connection: a server that was built without lz4, or one before 14, would refuse it.
         connection.execute(
             "SELECT set_config(name, 'lz4', false) FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY(enumvals)"

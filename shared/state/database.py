@@ -13,20 +13,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, NullPool, event, make_url
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from ..clock import utc_now
 from ..database.postgresql import (
     DatabaseLimits,
-    bound_waits,
-    compress_with_lz4,
-    connect_arguments,
     is_conflict,
     is_ended_for_others,
     reason_of_absence,
-    session_options,
+    writing_engine,
 )
 from ..database.schema import UnknownSchema
 from ..errors import ConfigError, Unavailable
@@ -101,9 +98,8 @@ class StateDatabase:
         Args:
             keep_alive: False: each connection ends with its transaction, as suits commands.
         """
-        url = make_url(address).set(drivername="postgresql+psycopg")
         try:
-            return cls(_engine(url, limits, keep_alive), limits)
+            return cls(_engine(make_url(address), limits, keep_alive), limits)
         except ImportError as err:
             raise ConfigError(f"The setting state needs PostgreSQL's driver: {err}", hint="pip install 'bunraku[postgresql]'") from err
 
@@ -255,13 +251,10 @@ class StateDatabase:
 
 
 def _engine(url: URL, limits: DatabaseLimits, keep_alive: bool) -> Engine:
-    options = {**session_options(limits), "statement_timeout": int(limits.write_timeout * 1000)}
     pool: dict[str, Any] = {"poolclass": NullPool}
     if keep_alive:
         pool = {"pool_size": limits.writers, "max_overflow": 0, "pool_timeout": limits.connect_timeout}
-    engine = create_engine(url, connect_args=connect_arguments(limits, options), **pool)
-    bound_waits(engine, limits)
-    compress_with_lz4(engine)
+    engine = writing_engine(url, limits, **pool)
     if keep_alive:
         event.listen(engine, "checkout", _replace_ended)
     return engine

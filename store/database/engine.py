@@ -20,6 +20,7 @@ from sqlalchemy import URL, Connection, Engine, event, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from shared.database.engines import prepare_connections
 from shared.database.postgresql import DatabaseLimits, connect_arguments, is_ended_for_others, reason_of_absence, session_options
 
 from ..commands.commands import DatabaseUnavailable
@@ -190,8 +191,7 @@ def _sqlite_readers(address: URL, limits: DatabaseLimits) -> AsyncEngine:
         connect_args={"timeout": limits.lock_timeout},
     )
 
-    @event.listens_for(readers.sync_engine, "connect")
-    def _(connection: Any, record: Any) -> None:
+    def prepare(connection: Any, record: Any) -> None:
         connection.isolation_level = None
         deadline = record.info["deadline"] = _Deadline()
         connection.run_async(lambda driver: driver.set_progress_handler(deadline.is_over, _STEPS))
@@ -200,6 +200,8 @@ def _sqlite_readers(address: URL, limits: DatabaseLimits) -> AsyncEngine:
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
         register_functions(connection.create_function, deadline.matches)
+
+    prepare_connections(readers.sync_engine, prepare)
 
     @event.listens_for(readers.sync_engine, "begin")
     def _(connection: Connection) -> None:

@@ -16,7 +16,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 
 from shared.database.engines import prepare_connections
-from shared.database.postgresql import DatabaseLimits, bound_waits, compress_with_lz4, connect_arguments, session_options
+from shared.database.postgresql import DatabaseLimits, writing_engine
 
 from ..commands.commands import DatabaseUnavailable
 from ..jsontext import load_stored
@@ -71,8 +71,7 @@ def _sqlite_engine(address: URL, limits: DatabaseLimits, *, exclusive: bool) -> 
         max_overflow=0,
         connect_args={"timeout": limits.lock_timeout, "check_same_thread": False},
     )
-
-    prepare_connections(engine, lambda connection: _prepare(connection, limits, exclusive=exclusive))
+    prepare_connections(engine, lambda connection, _: _prepare(connection, limits, exclusive=exclusive))
 
     @event.listens_for(engine, "begin")
     def _(connection: Connection) -> None:
@@ -109,17 +108,9 @@ def _switch_to_wal(connection: sqlite3.Connection, seconds: float) -> None:
 def _postgresql_engine(address: URL, limits: DatabaseLimits, *, exclusive: bool) -> Engine:
     from psycopg.errors import LockNotAvailable
 
-    options = {**session_options(limits), "statement_timeout": int(limits.write_timeout * 1000)}
-    engine = create_engine(
-        address.set(drivername="postgresql+psycopg"),
-        pool_size=1 if exclusive else limits.writers,
-        connect_args=connect_arguments(limits, options),
-        **common_options(limits),
-    )
-    bound_waits(engine, limits)
-    compress_with_lz4(engine)
+    engine = writing_engine(address, limits, pool_size=1 if exclusive else limits.writers, **common_options(limits))
 
-    def claim(connection: psycopg.Connection[Any]) -> None:
+    def claim(connection: psycopg.Connection[Any], _record: Any) -> None:
         function = "pg_advisory_lock" if exclusive else "pg_advisory_lock_shared"
         try:
             connection.execute(f"SELECT {function}(%s)", (_IN_USE,))

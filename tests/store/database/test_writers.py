@@ -32,7 +32,7 @@ def test_a_connection_that_cannot_be_prepared_is_closed() -> None:
     made: list[sqlite3.Connection] = []
     engine = create_engine("sqlite://")
 
-    def fail(connection: sqlite3.Connection) -> None:
+    def fail(connection: sqlite3.Connection, _: object) -> None:
         made.append(connection)
         raise ZeroDivisionError
 
