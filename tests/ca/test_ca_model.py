@@ -157,16 +157,13 @@ class SharedCaModel(CaModel):
     def new_site(self) -> DatabaseSite:
         return DatabaseSite(Path(tempfile.mkdtemp(prefix="bunraku-model-")), database=emptied(self.database))
 
-    def kill_connections(self) -> None:
-        self.server.run_sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'ca'")
-
     def call(self, point: str, work: Callable[[], object]) -> object | None:
         if not point.startswith("lost:"):
             return super().call(point, work)
 
         def lose(name: str) -> None:
             if f"lost:{name}" == point:
-                self.kill_connections()
+                self.server.end_sessions()
 
         with patch("ca.storage.database.failpoint", lose):
             return super().call("", work)
@@ -182,7 +179,7 @@ class SharedCaModel(CaModel):
 
     @rule()
     def all_connections_are_lost(self) -> None:
-        self.kill_connections()
+        self.server.end_sessions()
 
     @invariant()
     def promises(self) -> None:

@@ -26,7 +26,7 @@ OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", 
 OPTIONS += ["--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
 SHOWN = "texts => texts.every(text => (document.body?.innerText ?? '').replace(/\\s+/g, ' ').includes(text))"
 DRAWN = "() => [...document.querySelectorAll('svg text')].map(each => each.textContent)"
-SKETCHED = f"texts => texts.every(text => ({DRAWN})().includes(text))"
+ALL_DRAWN = f"texts => texts.every(text => ({DRAWN})().includes(text))"
 VIOLATIONS = """async () => (await axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]})).violations
   .flatMap(each => each.nodes.map(node => `${each.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`))"""
 WINDOW = (1400, 900)
@@ -52,7 +52,7 @@ def look(page: Page, base: str, folder: Path, visit: dict, complaints: list) -> 
         if press := visit.get("press"):
             page.press(*press)
         page.wait_for_function(SHOWN, arg=visit["until"])
-        page.wait_for_function(SKETCHED, arg=visit.get("drawings", []))
+        page.wait_for_function(ALL_DRAWN, arg=visit.get("drawings", []))
     except Error as error:
         complaints.append(str(error))
     if size or complaints:

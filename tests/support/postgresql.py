@@ -122,6 +122,10 @@ class PostgresqlServer:
         with psycopg.connect(self.address(database), autocommit=True, options="-c lock_timeout=5s") as connection:
             connection.execute(statement.encode())
 
+    def end_sessions(self) -> None:
+        """End all sessions of this project's, as an administrator may."""
+        self.run_sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'bunraku'")
+
     def has_table(self, database: str, table: str) -> bool:
         """Return whether a database has a table of that name."""
         with psycopg.connect(self.address(database)) as connection:

@@ -376,7 +376,7 @@ def test_a_connection_that_is_cut_between_two_batches_is_made_anew(
     def cut_connection(label: str, done: int, total: int) -> None:
         calls.append(label)
         if len(calls) == 6:
-            postgresql.run_sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'bunraku'")
+            postgresql.end_sessions()
 
     move_database(parse_address(sqlite_url), parse_address(empty_postgresql_url), cut_connection, limits=SMALL)
     assert contents(empty_postgresql_url)[1] == contents(sqlite_url)[1]
