@@ -20,7 +20,7 @@ from tests.support.real_puppetdb import RealPuppetDb, missing_programs, real_pup
 DATASET: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "conformance/puppetdb/dataset.json").read_text("utf-8"))
 STORED = 60.0  # seconds until an import is stored
 
-pytestmark = [pytest.mark.interop, pytest.mark.skipif(bool(missing_programs()), reason=missing_programs())]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.skipif(bool(missing_programs()), reason=missing_programs())]
 
 
 @pytest.fixture(scope="module")

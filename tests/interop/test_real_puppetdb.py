@@ -31,6 +31,7 @@ from tests.support.throwaway_ca import ThrowAwayCa
 pytestmark = [
     pytest.mark.works_with("PuppetDB behind this master", "PuppetDB 7.12.1 on PostgreSQL: exports, reports, nodes"),
     pytest.mark.interop,
+    pytest.mark.slow,
     pytest.mark.skipif(bool(missing_programs()), reason=missing_programs()),
 ]
 
@@ -126,7 +127,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.mark.smoke
-@pytest.mark.slow
 async def test_what_nodes_export_is_stored_and_collected(site: Site) -> None:
     async with site.serving():
         first, second = await site.run("web1.test"), await site.run("web2.test")
@@ -206,6 +206,7 @@ async def test_an_export_that_clashes_and_a_query_that_is_wrong_fail_the_catalog
     }
     try:
         async with site.serving():
+            await site.run("web1.test")
             for number, (code, message) in enumerate(cases.items()):
                 site.pair.write(manifest, f"{text}\nnode 'wrong{number}.test' {{\n  {code}\n}}\n")
                 assert (await site.run(f"wrong{number}.test")).code == 1
