@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from language.erb.errors import Refusal
-from language.erb.grammar import syntax_tree
+from language.erb.grammar import syntax_tree, with_plain_shifts
 from language.erb.reading import literals
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class RubyFile:
 
     @classmethod
     def parse(cls, path: str, data: bytes) -> RubyFile:
+        data = with_plain_shifts(data)
         return cls(path, data, syntax_tree(data))
 
     def text(self, node: Node) -> str:

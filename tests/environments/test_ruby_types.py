@@ -40,6 +40,7 @@ def names(declared: DeclaredType) -> tuple[list[str], list[str]]:
         ("Puppet::Type::X = Puppet::Type.newtype(:x) do\n  newparam(:a)\nend", [], ["a"]),
         ("Puppet::Type.newtype :x, :is_capability => true do\n  newparam :a\nend", [], ["a"]),
         ("Puppet::Type.newtype(:other) { newparam(:b) }\nPuppet::Type.newtype(:x) { newparam(:a) }", [], ["a"]),
+        ('def add(text)\n  text<<"\\n" unless text.empty?\n  text <<MORE\nend\nnewparam(:a) { desc <<-DOC }\n  x\nDOC\n', [], ["a"]),
         ("validate do\n  [:a].each { |p| fail p }\nend\ndef refresh\n  newparam(:no)\nend\nnewparam(:a)", [], ["a"]),
     ],
 )
