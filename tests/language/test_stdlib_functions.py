@@ -379,6 +379,49 @@ def test_deprecation_follows_the_setting_strict() -> None:
         compiled(manifest, settings={"strict": "error"})
 
 
+def of_stdlib(version: str) -> dict[str, str]:
+    return {"modules/stdlib/metadata.json": f'{{"name": "puppetlabs-stdlib", "version": "{version}"}}'}
+
+
+PACKAGES = """
+package { 'a': ensure => 'present' }
+ensure_packages(['b', 'c'])
+ensure_packages({'d' => {'ensure' => 'present'}, 'e' => {'ensure' => 'latest'}})
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        ("4.19.0", ["present", "present", "present", "present", "latest"]),
+        ("7.1.0", ["present", "present", "present", "present", "latest"]),
+        ("8.0.0", ["present", "installed", "installed", "installed", "latest"]),
+        ("9.4.1", ["present", "installed", "installed", "installed", "latest"]),
+    ],
+)
+def test_packages_are_declared_in_the_words_of_the_sites_stdlib(version: str, words: list[str]) -> None:
+    resources = compiled(PACKAGES, of_stdlib(version)).catalog["resources"]
+    assert [resource["parameters"]["ensure"] for resource in resources if resource["type"] == "Package"] == words
+
+
+@pytest.mark.parametrize(("version", "warnings"), [("4.6.0", 0), ("4.13.1", 2), ("8.6.0", 2)])
+def test_old_validators_warn_since_their_stdlib_has_validate_legacy(version: str, warnings: int) -> None:
+    logs = compiled("validate_re('a', '^a$')\nnotice(is_string('a'))", of_stdlib(version)).logs
+    assert [entry.text for entry in logs if entry.level == "notice"] == ["true"]
+    assert len([entry.text for entry in logs if entry.text.startswith("This method is deprecated")]) == warnings
+
+
+def test_validate_legacy_accepts_what_the_old_validator_accepts_before_stdlib_9() -> None:
+    told = compiled("validate_legacy(Integer, 'validate_integer', '5')\nvalidate_legacy(String, 'validate_bool', 'x')", OLD_STDLIB).logs
+    assert [(entry.level, entry.text.partition(" at ")[0].split("\n")[0]) for entry in told] == [
+        ("warning", "validate_legacy(validate_integer) expects an Integer value, got String"),
+        ("notice", "Accepting previously invalid value for target type 'String'"),
+    ]
+    for files, name in ((OLD_STDLIB, "validate_integer"), (NEW_STDLIB, "Integer, ...")):
+        with pytest.raises(CompileError, match=rf"validate_legacy\({name}\) expects an Integer value, got String"):
+            compiled("validate_legacy(Integer, 'validate_integer', 'x')", files)
+
+
 def test_packages_are_installed_or_present_as_they_were_declared() -> None:
     manifest = "package{'a': ensure => 'present'}\nstdlib::ensure_packages(['a','b'])\nstdlib::ensure_packages({'c'=>{'ensure'=>'latest'}})"
     packages = {

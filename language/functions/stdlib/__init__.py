@@ -19,6 +19,7 @@ from ..api import Function, collect
 if TYPE_CHECKING:
     from ...host import CompilerHost
 
+BUNDLED = (9, 7)
 TOPICS = (
     "arrays",
     "booleans",
@@ -44,12 +45,13 @@ TOPICS = (
 )
 
 
-def stdlib_functions(has_namespaced_functions: Callable[[], bool] = lambda: True) -> Mapping[str, Function]:
-    """Return all bundled functions by name; the argument is as for `deprecations.deprecated_functions`."""
-    from . import deprecations
+def stdlib_functions(version: Callable[[], tuple[int, int]] = lambda: BUNDLED) -> Mapping[str, Function]:
+    """Return all bundled functions by name, as the stdlib of a version has them, which is asked for when a function is called."""
+    from . import deprecations, older
 
-    functions = collect([import_module(f"{__name__}.{topic}") for topic in TOPICS])
-    return {**functions, **deprecations.deprecated_functions(functions, has_namespaced_functions)}
+    bundled = collect([import_module(f"{__name__}.{topic}") for topic in TOPICS])
+    functions = {**bundled, **deprecations.deprecated_functions(bundled, version)}
+    return {**functions, **older.with_older(functions, bundled, version)}
 
 
 class Library:
@@ -58,12 +60,12 @@ class Library:
     def __init__(self, host: CompilerHost) -> None:
         self._host = host
         self._functions: Mapping[str, Function] | None = None
-        self._namespaced: bool | None = None
+        self._version: tuple[int, int] | None = None
 
     @property
     def functions(self) -> Mapping[str, Function]:
         if self._functions is None:
-            self._functions = stdlib_functions(lambda: self.has_namespaced_functions)
+            self._functions = stdlib_functions(lambda: self.version)
         return self._functions
 
     def type_declaration(self, name: str) -> tuple[str, str] | None:
@@ -73,20 +75,19 @@ class Library:
         return ALIASES.get(name)
 
     @property
-    def has_namespaced_functions(self) -> bool:
-        """True if the site's own stdlib, if it has one, is of version 9 or newer and so has names such as `stdlib::merge`."""
-        if self._namespaced is None:
-            self._namespaced = _major(self._host) >= 9
-        return self._namespaced
+    def version(self) -> tuple[int, int]:
+        """The major and the minor version of the site's own stdlib; of the bundled one without one."""
+        if self._version is None:
+            self._version = _version(self._host)
+        return self._version
 
 
-def _major(host: CompilerHost) -> int:
-    """Return the major version of the stdlib on the modulepath; 9 without one."""
+def _version(host: CompilerHost) -> tuple[int, int]:
     source = host.module_file("stdlib", "metadata.json")
     if source is None:
-        return 9
+        return BUNDLED
     try:
-        match = re.match(r"\d{1,6}", str(json.loads(source.text)["version"]))
+        match = re.match(r"(\d{1,6})\.(\d{1,6})", str(json.loads(source.text)["version"]))
     except (ValueError, KeyError, TypeError):
-        return 9
-    return int(match[0]) if match else 9
+        return BUNDLED
+    return (int(match[1]), int(match[2])) if match else BUNDLED

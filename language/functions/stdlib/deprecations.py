@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from shared.errors import EvaluationError
 
@@ -47,11 +48,37 @@ OF_THE_OLD_API = frozenset(
 )
 """Those of them that were functions of the 3.x API before stdlib 9, which gives them resources and other values of types as texts."""
 
-DEPRECATED = {
-    "parsepson": "This method is deprecated. From Puppet 8, PSON is no longer natively supported. Please use JSON.parse().",
-    "validate_legacy": "This method is deprecated, please use Puppet data types to validate parameters",
+_MATCH: Final = (
+    "This method is deprecated, please use match expressions with Stdlib::Compat::{} instead. They are described at "
+    "https://docs.puppet.com/puppet/latest/reference/lang_data_type.html#match-expressions."
+)
+_VALIDATE: Final = (
+    "This method is deprecated, please use the stdlib validate_legacy function, with {}. "
+    "There is further documentation for validate_legacy function in the README."
+)
+_IS: Final = {
+    "absolute_path": "Absolute_Path", "array": "Array", "bool": "Bool", "float": "Float", "ip_address": "Ip_address",
+    "ipv4_address": "Ipv4", "ipv6_address": "Ipv6", "numeric": "Numeric", "string": "String",
+}  # fmt: skip
+_VALIDATED: Final = {
+    "absolute_path": "Absolute_Path", "array": "Array", "bool": "Bool", "hash": "Hash", "integer": "Integer", "ip_address": "Ip_Address",
+    "ipv4_address": "Ipv4_Address", "ipv6_address": "Ipv6_address", "numeric": "Numeric", "string": "String",
+}  # fmt: skip
+DEPRECATED: Final = {
+    "parsepson": (
+        (9, 0),
+        "This method is deprecated. From Puppet 8, PSON is no longer natively supported. Please use JSON.parse().",
+    ),
+    "validate_legacy": ((9, 0), "This method is deprecated, please use Puppet data types to validate parameters"),
+    **{f"is_{kind}": ((4, 13), _MATCH.format(type_)) for kind, type_ in _IS.items()},
+    **{f"validate_{kind}": ((4, 13), _VALIDATE.format(f"Stdlib::Compat::{type_}")) for kind, type_ in _VALIDATED.items()},
+    "validate_re": ((4, 13), _VALIDATE.format("Pattern[]")),
+    "validate_slength": ((4, 13), _VALIDATE.format("String[]")),
 }
-"""Functions without a successor, which the setting `strict` forbids with stdlib 9; the default of `parsepson` is given instead."""
+"""
+Functions without a successor: the version of stdlib since which they warn, and the warning; the setting `strict` can make it an error.
+The default of `parsepson` is given instead of it.
+"""
 
 
 def deprecate(context: Context, key: str, message: str, *, use_strict: bool = True) -> None:
@@ -72,11 +99,11 @@ def deprecation(context: Context, key: str, message: str, use_strict_setting: bo
     deprecate(context, key, message, use_strict=use_strict_setting)
 
 
-def _moved(name: str, bundled: Mapping[str, Function], has_namespaced_functions: Callable[[], bool]) -> Function:
+def _moved(name: str, bundled: Mapping[str, Function], version: Callable[[], tuple[int, int]]) -> Function:
     new_name = f"stdlib::{name}"
 
     def forward(context: Context, *args: Value, block: Closure | None = None) -> Value:
-        if not has_namespaced_functions():
+        if version() < (9, 0):
             # A site whose stdlib is older than 9 does not have the function of the new name.
             if name in OF_THE_OLD_API:
                 args = tuple("" if arg is None else as_legacy_argument(arg) for arg in args)
@@ -89,12 +116,14 @@ def _moved(name: str, bundled: Mapping[str, Function], has_namespaced_functions:
     return moved
 
 
-def _deprecated(function: Function, has_namespaced_functions: Callable[[], bool]) -> Function:
+def _deprecated(function: Function, version: Callable[[], tuple[int, int]]) -> Function:
+    since, message = DEPRECATED[function.name]
+
     def with_deprecation(code: Callable[..., Value]) -> Callable[..., Value]:
         def forward(context: Context, *args: Value) -> Value:
-            if has_namespaced_functions():
+            if version() >= since:
                 try:
-                    deprecate(context, function.name, DEPRECATED[function.name])
+                    deprecate(context, function.name, message)
                 except EvaluationError:
                     if function.name == "parsepson" and len(args) > 1:
                         return args[1]
@@ -107,13 +136,13 @@ def _deprecated(function: Function, has_namespaced_functions: Callable[[], bool]
     return Function(function.name, dispatches, function.doc)
 
 
-def deprecated_functions(bundled: Mapping[str, Function], has_namespaced_functions: Callable[[], bool]) -> dict[str, Function]:
+def deprecated_functions(bundled: Mapping[str, Function], version: Callable[[], tuple[int, int]]) -> dict[str, Function]:
     """
-    Return the functions that stdlib 9 deprecates: those of the old names, each of which calls that of the new name, and DEPRECATED.
+    Return the functions that stdlib deprecates: those of the old names, each of which calls that of the new name, and DEPRECATED.
 
     Args:
         bundled: the functions of stdlib 9, by name.
-        has_namespaced_functions: whether the site's stdlib, if it has one, knows the new names.
+        version: returns the version of the site's stdlib.
     """
-    moved = {name: _moved(name, bundled, has_namespaced_functions) for name in MOVED}
-    return moved | {name: _deprecated(bundled[name], has_namespaced_functions) for name in DEPRECATED}
+    moved = {name: _moved(name, bundled, version) for name in MOVED}
+    return moved | {name: _deprecated(bundled[name], version) for name in DEPRECATED}

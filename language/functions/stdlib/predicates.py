@@ -15,14 +15,9 @@ from ...values.text import float_text
 from ...values.times import Timespan, Timestamp
 from ...values.versions import SemVer
 from ..api import Context, Dispatch, Function, function, legacy_function, require_count
-from .deprecations import deprecate
 from .networks import parse_network
 from .numbers import float_at_start, integer_at_start
 
-_INSTEAD: Final = (
-    "This method is deprecated, please use match expressions with Stdlib::Compat::{} instead. They are described at "
-    "https://docs.puppet.com/puppet/latest/reference/lang_data_type.html#match-expressions."
-)
 _INTEGER: Final = re.compile(r"^-?(?:(?:[1-9]\d*)|0)$", re.MULTILINE | re.ASCII)
 _NUMBERS: Final = (int, float, SemVer, Timespan, Timestamp)
 """The types that the reference counts as numbers, versions and times among them."""
@@ -108,12 +103,8 @@ def is_email_address(value: Value) -> bool:
     return True
 
 
-def _predicate(
-    name: str, test: Callable[[Value], bool], doc: str, *, type_: str = "", brackets: bool = True, surplus: bool = False
-) -> Function:
+def _predicate(name: str, test: Callable[[Value], bool], doc: str, *, brackets: bool = True, surplus: bool = False) -> Function:
     def code(context: Context, *arguments: Value) -> bool:
-        if type_:
-            deprecate(context, name, _INSTEAD.format(type_))
         if not arguments or (len(arguments) > 1 and not surplus):
             count = f"{len(arguments)} for 1"
             raise EvaluationError(f"{name}(): Wrong number of arguments given {f'({count})' if brackets else count}")
@@ -122,32 +113,24 @@ def _predicate(
     return Function(name, [Dispatch(["Any args*"], code)], doc)
 
 
-is_absolute_path_function = _predicate(
-    "is_absolute_path", is_absolute_path, "Return whether a value is an absolute path.", type_="Absolute_Path"
-)
-is_array = _predicate("is_array", lambda value: isinstance(value, list), "Return whether a value is an array.", type_="Array", surplus=True)
-is_bool = _predicate("is_bool", lambda value: isinstance(value, bool), "Return whether a value is a boolean.", type_="Bool")
+is_absolute_path_function = _predicate("is_absolute_path", is_absolute_path, "Return whether a value is an absolute path.")
+is_array = _predicate("is_array", lambda value: isinstance(value, list), "Return whether a value is an array.", surplus=True)
+is_bool = _predicate("is_bool", lambda value: isinstance(value, bool), "Return whether a value is a boolean.")
 is_hash = _predicate("is_hash", lambda value: isinstance(value, dict), "Return whether a value is a hash.")
-is_float_function = _predicate(
-    "is_float", is_float, "Return whether a value is a float, or a string of one.", type_="Float", brackets=False
-)
+is_float_function = _predicate("is_float", is_float, "Return whether a value is a float, or a string of one.", brackets=False)
 is_integer_function = _predicate("is_integer", is_integer, "Return whether a value is an integer, or a string of one.", brackets=False)
-is_numeric_function = _predicate(
-    "is_numeric", is_numeric, "Return whether a value is a number, or a string of one.", type_="Numeric", brackets=False
-)
-is_string_function = _predicate(
-    "is_string", is_string, "Return whether a value is a string, but not one of a number.", type_="String", surplus=True
-)
+is_numeric_function = _predicate("is_numeric", is_numeric, "Return whether a value is a number, or a string of one.", brackets=False)
+is_string_function = _predicate("is_string", is_string, "Return whether a value is a string, but not one of a number.", surplus=True)
 
 
-def _address_predicate(name: str, type_: str, versions: tuple[int, ...], noun: str) -> Function:
+def _address_predicate(name: str, versions: tuple[int, ...], noun: str) -> Function:
     doc = f"Return whether a value is an {noun}."
-    return _predicate(name, lambda value: address_version(value) in versions, doc, type_=type_, brackets=False)
+    return _predicate(name, lambda value: address_version(value) in versions, doc, brackets=False)
 
 
-is_ip_address = _address_predicate("is_ip_address", "Ip_address", (4, 6), "address")
-is_ipv4_address = _address_predicate("is_ipv4_address", "Ipv4", (4,), "IPv4 address")
-is_ipv6_address = _address_predicate("is_ipv6_address", "Ipv6", (6,), "IPv6 address")
+is_ip_address = _address_predicate("is_ip_address", (4, 6), "address")
+is_ipv4_address = _address_predicate("is_ipv4_address", (4,), "IPv4 address")
+is_ipv6_address = _address_predicate("is_ipv6_address", (6,), "IPv6 address")
 is_mac_address = _predicate(
     "is_mac_address",
     lambda value: isinstance(value, str) and _MAC.search(value) is not None,

@@ -90,10 +90,10 @@ def str2resource(context: CatalogContext, res_string: str) -> Value:
 # --- declaring ----------------------------------------------------------------------------------------------------
 
 
-def _declare_missing(context: CatalogContext, type_: str, title: Value, parameters: dict[Value, Value]) -> None:
+def declare_missing(context: CatalogContext, type_: str, title: Value, parameters: dict[Value, Value]) -> None:
     for item in title if isinstance(title, list) else [title]:
         if isinstance(item, list):
-            _declare_missing(context, type_, item, parameters)
+            declare_missing(context, type_, item, parameters)
             continue
         name = ruby_text(item)
         reference = f"{type_}[{name}]"
@@ -128,7 +128,7 @@ def _checked_arguments(name: str, arguments: tuple[Value, ...]) -> tuple[str, Va
 @legacy_function("ensure_resource", -1, statement=True)
 def ensure_resource(context: CatalogContext, *arguments: Value) -> None:
     """Declare resources of a type by title, unless they are already declared with these parameters."""
-    _declare_missing(context, *_checked_arguments("ensure_resource", arguments))
+    declare_missing(context, *_checked_arguments("ensure_resource", arguments))
 
 
 @legacy_function("ensure_resources", -1, statement=True)
@@ -138,7 +138,7 @@ def ensure_resources(context: CatalogContext, *arguments: Value) -> None:
     if not isinstance(resources, dict):
         raise EvaluationError("ensure_resources(): Requires second argument to be a Hash")
     for title, parameters in entries(resources):
-        _declare_missing(context, type_, title, {**defaults, **parameters} if isinstance(parameters, dict) else defaults)
+        declare_missing(context, type_, title, {**defaults, **parameters} if isinstance(parameters, dict) else defaults)
 
 
 @function("stdlib::ensure_packages", "Variant[String[1], Array[String[1]]] packages", "Hash default_attributes?", returns="Undef")
@@ -149,7 +149,7 @@ def ensure_packages(context: CatalogContext, packages: Value, default_attributes
         if attributes["ensure"] in ("present", "installed"):
             is_present = is_declared(context, f"Package[{package}]", {"ensure": "present"})
             attributes["ensure"] = "present" if is_present else "installed"
-        _declare_missing(context, "package", package, attributes)
+        declare_missing(context, "package", package, attributes)
 
 
 @ensure_packages.also("Hash[String[1], Any] packages", "Hash default_attributes?", returns="Undef")

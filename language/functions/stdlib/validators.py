@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from shared.errors import EvaluationError
 from shared.regexps import Regexp
@@ -18,13 +17,7 @@ from ...values.labels import ruby_class
 from ...values.text import inspect
 from ..api import Context, Dispatch, Function, function
 from ..strings import ruby_text
-from .deprecations import deprecate
 from .predicates import address_version, is_absolute_path
-
-_INSTEAD: Final = (
-    "This method is deprecated, please use the stdlib validate_legacy function, with {}. "
-    "There is further documentation for validate_legacy function in the README."
-)
 
 
 def _require_values(name: str, values: tuple[Value, ...]) -> None:
@@ -63,9 +56,8 @@ def validate_legacy_text(context: Context, type_string: str, function_name: str,
 # --- before stdlib 9 ----------------------------------------------------------------------------------------------
 
 
-def _validator(name: str, type_: str, check: Callable[[tuple[Value, ...]], None], doc: str) -> Function:
+def _validator(name: str, check: Callable[[tuple[Value, ...]], None], doc: str) -> Function:
     def code(context: Context, *arguments: Value) -> None:
-        deprecate(context, name, _INSTEAD.format(type_))
         check(arguments)
 
     return Function(name, [Dispatch(["Any args*"], code)], doc)
@@ -86,10 +78,10 @@ def _class_validator(kind: str, fits: Callable[[Value], bool], noun: str) -> Fun
     """Return a validator of values of one class, which the message calls `noun`."""
     name = f"validate_{kind.lower()}"
     check = _check_each(name, fits, lambda value: f"{inspect(value)} is not {noun}.  It looks to be a {ruby_class(value)}")
-    return _validator(name, f"Stdlib::Compat::{kind}", check, f"Raise an error for a value that is not {noun.lower()}.")
+    return _validator(name, check, f"Raise an error for a value that is not {noun.lower()}.")
 
 
-def _address_validator(kind: str, version: int | None, noun: str, type_: str) -> Function:
+def _address_validator(kind: str, version: int | None, noun: str) -> Function:
     """Return a validator of addresses of an IP version, None for any; `noun` is how messages call them."""
 
     def fits(value: Value) -> bool:
@@ -100,7 +92,7 @@ def _address_validator(kind: str, version: int | None, noun: str, type_: str) ->
 
     name = f"validate_{kind}_address"
     doc = f"Raise an error for a value that is not an {noun}."
-    return _validator(name, f"Stdlib::Compat::{type_}", _check_each(name, fits, message), doc)
+    return _validator(name, _check_each(name, fits, message), doc)
 
 
 def _check_paths(arguments: tuple[Value, ...]) -> None:
@@ -112,16 +104,14 @@ def _check_paths(arguments: tuple[Value, ...]) -> None:
                 raise EvaluationError(f"{inspect(path)} is not an absolute path.")
 
 
-validate_absolute_path = _validator(
-    "validate_absolute_path", "Stdlib::Compat::Absolute_Path", _check_paths, "Raise an error for a value that is not an absolute path."
-)
+validate_absolute_path = _validator("validate_absolute_path", _check_paths, "Raise an error for a value that is not an absolute path.")
 validate_array = _class_validator("Array", lambda value: isinstance(value, list), "an Array")
 validate_bool = _class_validator("Bool", lambda value: isinstance(value, bool), "a boolean")
 validate_hash = _class_validator("Hash", lambda value: isinstance(value, dict), "a Hash")
 validate_string = _class_validator("String", lambda value: value is None or isinstance(value, str), "a string")
-validate_ip_address = _address_validator("ip", None, "IP address", "Ip_Address")
-validate_ipv4_address = _address_validator("ipv4", 4, "IPv4 address", "Ipv4_Address")
-validate_ipv6_address = _address_validator("ipv6", 6, "IPv6 address", "Ipv6_address")
+validate_ip_address = _address_validator("ip", None, "IP address")
+validate_ipv4_address = _address_validator("ipv4", 4, "IPv4 address")
+validate_ipv6_address = _address_validator("ipv6", 6, "IPv6 address")
 
 
 class _Bounds:
@@ -179,13 +169,11 @@ class _Bounds:
 
 validate_integer = _validator(
     "validate_integer",
-    "Stdlib::Compat::Integer",
     _Bounds("validate_integer", "an Integer", to_integer).check,
     "Raise an error for a value that is not an integer, or not within the bounds: largest, smallest.",
 )
 validate_numeric = _validator(
     "validate_numeric",
-    "Stdlib::Compat::Numeric",
     _Bounds("validate_numeric", "a Numeric", to_float).check,
     "Raise an error for a value that is not a number, or not within the bounds: largest, smallest.",
 )
@@ -222,7 +210,7 @@ def _parse_size(value: Value, least: int, expected: str) -> int:
     return number
 
 
-validate_slength = _validator("validate_slength", "String[]", _check_length, "Raise an error for strings that are too long or too short.")
+validate_slength = _validator("validate_slength", _check_length, "Raise an error for strings that are too long or too short.")
 
 
 def _check_pattern(arguments: tuple[Value, ...]) -> None:
@@ -241,6 +229,4 @@ def _check_pattern(arguments: tuple[Value, ...]) -> None:
     raise EvaluationError(f"validate_re(): {inspect(text)} does not match {inspect(patterns)}")
 
 
-validate_re = _validator(
-    "validate_re", "Pattern[]", _check_pattern, "Raise an error for a string that matches none of the regular expressions."
-)
+validate_re = _validator("validate_re", _check_pattern, "Raise an error for a string that matches none of the regular expressions.")
