@@ -14,7 +14,7 @@ from language.callables.signatures import Parameter, Signature
 from language.catalog.resources import capitalized_type
 from language.evaluation.runtime import call_method
 from language.functions.api import Closure, Context, Dispatch, Function, LegacyFunction, RubyFunction
-from language.functions.old_api import OldApiReference, old_api_value
+from language.functions.old_api import old_api_value
 from language.host import NotFoundInData
 from language.syntax.source import Source
 from language.values.core import MISSING, Strictness, Value
@@ -24,6 +24,7 @@ from shared.ruby import RubyChild, RubyProgram
 
 from ..files.code_files import CodeFiles
 from .descriptions import module_data, resource_data, source_data
+from .errors import NONSENSE, LeftBlock, RaisedInRuby
 from .results import BackendCall, BackendResults, Reads
 from .templates import RenderedTemplate
 from .wire import dump_value, load_value
@@ -35,28 +36,8 @@ HOST = Path(__file__).with_name("host.rb")
 
 MAX_TEMPLATES = 2000
 """Templates in the cache; a site that puts facts into the text of inline_template() has no end of them."""
-NONSENSE = "Ruby answered nonsense"
 NOT_FOUND = 0
 """The number of the exception that says that a look-up finds nothing, which Ruby raises by itself."""
-
-
-class _RubyError(Exception):
-    """Ruby raised an error; `lacks` names the missing part, which only Puppet's own Ruby has."""
-
-    def __init__(self, report: dict[str, Any]) -> None:
-        super().__init__(report.get("message"))
-        self.message = str(report.get("message"))
-        self.file = report.get("file")
-        self.line = report.get("line")
-        self.lacks = report.get("lacks")
-
-    @property
-    def location(self) -> str:
-        return f"{self.file}:{self.line}" if self.file else "unknown"
-
-
-class _LeftBlock(Exception):
-    """A block of Ruby's left the function that it was given to, by `break`, `return` or `throw`; Ruby continues there."""
 
 
 def _no_compilation() -> None:
@@ -92,6 +73,7 @@ class RubyHost:
         self._caches: dict[int, object] = {}  # by identity: those of look-ups, whose content Ruby has
         self._results = BackendResults(files)
         self._reads: Reads = ()  # what the last answer says that Ruby has read
+        self._changes: list[tuple[Any, Value]] = []  # and changed in place
         self._questions = 0  # that Ruby has asked, those for the content of data files apart
         self._registered: dict[int, Any] = {}  # values that Ruby knows by a number, until the outermost question is answered
 
@@ -117,8 +99,10 @@ class RubyHost:
             template = self._template(scope, text, file)
             self._load(scope, template.number, "template", text, file)
             self._answers = deque(answers)
-            rendered = self._ask(scope, "render", template.number, template.variables(scope))
-        except _RubyError as error:
+            variables = template.variables(scope)
+            rendered = self._ask(scope, "render", template.number, variables)
+            self._keep_changes(scope, variables)
+        except RaisedInRuby as error:
             subject = f"The template {name}" if name is not None else "The text given to inline_template()"
             self._refuse_lacking(error, subject)
             if name is None:
@@ -163,7 +147,7 @@ class RubyHost:
             self._numbers += 1
             number = self._functions[name, source.file, source.text] = self._numbers
 
-        def call(context: Context, index: int, args: Sequence[Value | OldApiReference], block: Closure | None) -> Value:
+        def call(context: Context, index: int, args: Sequence[Value], block: Closure | None, *, is_legacy: bool = False) -> Value:
             if impurity is not None:
                 context.mark_uncacheable(impurity[0], Location(source.file, impurity[1]))
             scope: Any = context
@@ -173,16 +157,18 @@ class RubyHost:
                 self._answers.clear()
                 if backend is not None:
                     return self._call_backend(backend, scope, list(args))
-                value: Value = self._ask(scope, "call", number, index, list(args), block)
+                sent = [old_api_value(arg) for arg in args] if is_legacy else list(args)
+                value: Value = self._ask(scope, "call", number, index, sent, block)
+                self._keep_changes(scope, args, is_copied=is_legacy)
                 return value
-            except _RubyError as error:
+            except RaisedInRuby as error:
                 self._refuse_lacking(error, f"The function '{name}'")
                 raise EvaluationError(error.message, hint=f"Raised in Ruby: {error.location}") from error
 
         try:
             self._loaded.discard(number)
             definition = self._load(None, number, "load", name, source.text, source.file)
-        except _RubyError as error:
+        except RaisedInRuby as error:
             self._refuse_lacking(error, f"The function '{name}'")
             raise EvaluationError(f"Could not load the function '{name}': {error.message}", hint=f"It is at {error.location}") from error
         if not isinstance(definition, dict):
@@ -191,7 +177,7 @@ class RubyHost:
             return LegacyFunction(
                 name,
                 definition["arity"],
-                lambda context, *args: call(context, 0, [old_api_value(arg) for arg in args], None),
+                lambda context, *args: call(context, 0, args, None, is_legacy=True),
                 statement=definition["statement"],
                 pure=True,
             )
@@ -212,6 +198,26 @@ class RubyHost:
                 )
             )
         return function
+
+    def _keep_changes(self, scope: Scope, given: Any, *, is_copied: bool = False) -> None:
+        """
+        Take over what a function or template has changed in place: what it was given, by its places, and values of variables.
+
+        Args:
+            is_copied: Manifests give copies, as they do to functions of the 3.x API; only templates see the change.
+        """
+        for place, after in self._changes:
+            if isinstance(place, list):
+                name, is_top = place
+                before = self._on_variable(scope.global_scope() if is_top else scope, name)
+            else:
+                before = given[place]
+            scope.compilation.changed[id(before)] = (before, after)
+            if is_copied and not isinstance(place, list):
+                continue
+            own, now = self._ruby_objects.pop(id(before), None), scope.replace(before, after)
+            if own is not None:
+                self._ruby_objects[id(now)] = (now, own[1])
 
     def _call_backend(self, call: BackendCall, scope: Scope, args: list[Any]) -> Value:
         """Return the result of a pure back end: the last one for these arguments, unless it asked more than what files have."""
@@ -234,7 +240,7 @@ class RubyHost:
             raise NotFoundInData
         return value
 
-    def _refuse_lacking(self, error: _RubyError, subject: str) -> None:
+    def _refuse_lacking(self, error: RaisedInRuby, subject: str) -> None:
         if error.lacks:
             raise Unsupported(
                 f"{subject} uses {error.lacks}, which only Puppet's own Ruby has ({error.location})",
@@ -274,7 +280,7 @@ class RubyHost:
         return child
 
     def _ask(self, scope: Scope | None, op: str, *args: Any) -> Any:
-        """Return Ruby's answer; raise _RubyError when it raises, or the error of this process that passed through it."""
+        """Return Ruby's answer; raise RaisedInRuby when it raises, or the error of this process that passed through it."""
         child = self._child
         assert child is not None
         if not self._scopes:
@@ -287,6 +293,7 @@ class RubyHost:
             for path in message.get("libraries", ()):
                 self.note(path, self._asked_at)
             self._reads = message.get("reads", ())
+            self._changes = [(place, load_value(data, self)) for place, data in message.get("changes", ())]
             if scope is not None and not self._results.are_true(self._reads):
                 scope.compilation.mark_uncacheable("a file changed while it was read")
             if "value" in message:
@@ -294,13 +301,13 @@ class RubyHost:
             if "passing" in message:
                 raise self._registered[message["passing"]] if message["passing"] != NOT_FOUND else NotFoundInData
             if "left" in message:
-                raise _LeftBlock
+                raise LeftBlock
             report = message.get("error")
             if not isinstance(report, dict):
                 raise EvaluationError(NONSENSE)
             if report.get("origin") in self._registered:
                 raise self._registered[report["origin"]]
-            raise _RubyError(report)
+            raise RaisedInRuby(report)
         finally:
             self._scopes.pop()
             if not self._scopes:
@@ -344,7 +351,7 @@ class RubyHost:
             try:
                 value: Value = self._ask(scope, "yield", number, list(args))
                 return value
-            except _RubyError as error:
+            except RaisedInRuby as error:
                 raise EvaluationError(error.message, hint=f"Raised in Ruby: {error.location}") from error
 
         positional = [Parameter(f"arg{index}") for index in range(parameters)]
@@ -365,10 +372,7 @@ class RubyHost:
             method = getattr(self, f"_on_{message['ask'].rstrip('?')}", None)
             if method is None or not isinstance(args, list):
                 raise EvaluationError("Ruby asked nonsense", hint=f"There is no {message['ask']}.")
-            value = method(scope, *args)
-            if id(value) in scope.compilation.template_values and self.own_number(value) is None:
-                value = scope.compilation.template_values[id(value)][1]
-            return {"value": dump_value(value, self)}
+            return {"value": dump_value(self._as_set(scope, method(scope, *args)), self)}
         except PuppetError as error:
             if not child.alive:
                 raise
@@ -379,6 +383,11 @@ class RubyHost:
             if not child.alive:
                 raise
             return {"passing": self.register(error)}
+
+    def _as_set(self, scope: Scope, value: Value) -> Value:
+        """Return the object that a translated template has set, if a value is one that it has set."""
+        held = scope.compilation.template_values.get(id(value))
+        return held[1] if held is not None and self.own_number(value) is None else value
 
     def _on_variable(self, scope: Scope, name: str) -> Value:
         return scope.data_context().variable(name)
@@ -426,10 +435,12 @@ class RubyHost:
         return scope.name()
 
     def _on_call(self, scope: Scope, name: str, args: list[Value], block: Closure | None) -> Value:
+        """Return the function's result, and number and value of each argument that it has changed in place."""
         if self._answers:
-            value: Value = self._answers.popleft()
-            return value
-        return scope.call_function(name, args, block)
+            return [self._as_set(scope, self._answers.popleft()), []]
+        value, changed = scope.call_function(name, args, block), scope.compilation.changed
+        changes = [[index, changed[id(arg)][1]] for index, arg in enumerate(args) if id(arg) in changed]
+        return [self._as_set(scope, value), changes]
 
     def _on_function(self, scope: Scope, name: str) -> bool:
         return scope.has_function(name)

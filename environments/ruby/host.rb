@@ -32,6 +32,7 @@ module Bunraku
       @caches = {}
       @file_data = {}
       @reads = []
+      @changes = []
       @compilation = 0
     end
 
@@ -59,6 +60,7 @@ module Bunraku
         @features = size
       end
       notes['reads'], @reads = @reads, [] unless @reads.empty?
+      notes['changes'], @changes = @changes, [] unless @changes.empty?
       notes
     end
 
@@ -83,7 +85,7 @@ module Bunraku
     def render(id, variables)
       wrapper = @templates.fetch(id).new
       variables.each { |name, value| wrapper.instance_variable_set(:"@#{name}", value) }
-      wrapper.result.to_s
+      watching(variables) { wrapper.result.to_s }
     end
 
     # An object of which the compiler has a copy; here it stays the same object while one catalog is compiled.
@@ -135,7 +137,25 @@ module Bunraku
     end
 
     def call(id, number, args, block)
-      @functions.fetch(id).call(number, args, block)
+      watching(args.each_with_index.map { |each, index| [index, each] }) { @functions.fetch(id).call(number, args, block) }
+    end
+
+    # Returns what the block does; notes which collections it changes in place, of those given by their places and of variables.
+    def watching(places)
+      outer, @watch = @watch, Watch.new
+      places.each { |place, value| @watch.add(place, value) }
+      value = yield
+      @changes = @watch.changes
+      value
+    ensure
+      @watch = outer
+    end
+    private :watching
+
+    # The value of a variable, which a function may change in place.
+    def watch(name, top, value)
+      @watch&.add([name, top], value)
+      value
     end
 
     # Returns what a pure back end finds for some of the names, each with what it has read: what takes no question and is short.
@@ -179,6 +199,22 @@ module Bunraku
 
     def forget_blocks
       @blocks.clear
+    end
+  end
+
+  # The collections that a function or template has got: arguments by number, instance variables by name, variables by name and `top`.
+  class Watch
+    def initialize
+      @got = []
+    end
+
+    def add(place, value)
+      @got << [place, value, value.hash] if value.is_a?(Array) || value.is_a?(Hash)
+    end
+
+    # Returns place and value of those that have been changed in place.
+    def changes
+      @got.filter_map { |place, value, hash| [place, Wire.dump(value)] unless value.hash == hash }
     end
   end
 

@@ -130,7 +130,7 @@ module Puppet
       extend Bunraku::Lacks
 
       def self.versioncmp(one, two)
-        Bunraku.ask('call', 'versioncmp', [one, two], nil)
+        Bunraku.ask('call', 'versioncmp', [one, two], nil).first
       end
     end
   end
@@ -149,7 +149,7 @@ module Puppet
       def lookupvar(name, _options = nil)
         raise ParseError, "Scope variable name #{name.inspect} is a #{name.class}, not a string" unless name.is_a?(String)
 
-        Bunraku.ask('variable', name, top: @top)
+        Bunraku.desk.watch(name, @top, Bunraku.ask('variable', name, top: @top))
       end
       alias [] lookupvar
 
@@ -186,7 +186,10 @@ module Puppet
 
       # What is no array is splatted: nil is no argument, a hash its pairs.
       def call_function(name, args, &block)
-        Bunraku.ask('call', name.to_s, [*args], block, top: @top)
+        args = [*args]
+        value, changes = Bunraku.ask('call', name.to_s, args, block, top: @top)
+        changes.each { |index, after| args[index].replace(after) }
+        value
       end
 
       # The resource defaults of a type by attribute.

@@ -75,12 +75,14 @@ class ParameterPlan:
         checks: by name, whether a value is of the parameter's type; None for a parameter that takes any value.
         required: the parameters without a default.
         steps: the constant defaults, in runs, each with the parameter behind it whose default is computed (None: the run is the last).
+        collections: the parameters whose constant defaults are arrays or hashes, of which each resource gets its own.
         is_usable: the names and the constant defaults are right. If not, each binding goes step by step, and says what is wrong.
     """
 
     checks: Mapping[str, Callable[[Value], bool] | None]
     required: frozenset[str]
     steps: tuple[tuple[dict[str, Value], ParameterSpec | None], ...]
+    collections: frozenset[str]
     is_usable: bool
 
 

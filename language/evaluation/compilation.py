@@ -21,7 +21,7 @@ from ..functions.catalog_context import CatalogContext
 from ..host import NO_ARGUMENTS, CompilerHost, DataContext, LookupArguments, LookupMethods, NativeType, NodeInput
 from ..loading.loader import Loader
 from ..log import CompilationLog, LocatedReporter, LogEntry
-from ..values.core import MISSING, MaybeValue, Reporter, Strictness, Value
+from ..values.core import MISSING, MaybeValue, Reporter, Strictness, Value, refill
 from ..values.variables import BUILT_IN, RESERVED
 from .definition_lookup import DefinitionLookup
 from .dependencies import NodeDependencies, TopVariables
@@ -57,6 +57,7 @@ class Compilation:
         scopes: the scopes that are looked up by name: top scope, the node's, those of classes.
         data_session: what the host keeps between two look-ups of the site's data.
         template_values: by identity, values that ERB templates have set, each with the template's own object.
+        changed: by identity, collections that Ruby has changed in place, each with what it is now.
         resolved_types: the resource types that were declared, by the name that was written.
         log: where log entries go.
     """
@@ -95,6 +96,7 @@ class Compilation:
         self.data_session: dict[str, Any] = {}
         self.pending = PendingWork()
         self.template_values: dict[int, tuple[Value, Any]] = {}
+        self.changed: dict[int, tuple[Value, Value]] = {}
         self._template_files: dict[str, tuple[str, str]] = {}
         self.resolved_types: dict[str, ResolvedType] = {}
 
@@ -298,6 +300,22 @@ class Scope:
             self._refuse(name)
         variables[name] = value
         return value
+
+    def replace(self, before: Value, after: Value) -> Value:
+        """
+        Give a collection that Ruby has changed in place its new content; return the one that has it.
+
+        A parameter's changes itself, as each parameter has its own. Others, which nodes may share, are exchanged in the variables here and
+        of classes; code that runs goes on with the old one.
+        """
+        self.compilation.template_values.pop(id(before), None)
+        scopes = (*self.chain(), *self.compilation.scopes.by_class.values())
+        if any(value is before for scope in scopes if scope.resource is not None for value in scope.resource.values.values()):
+            refill(before, after)
+            return before
+        for scope in scopes:
+            scope.vars.update({name: after for name, value in scope.vars.items() if value is before})
+        return after
 
     def bind(self, name: str, value: Value) -> None:
         """Set a parameter, without a check."""

@@ -124,6 +124,20 @@ def entries(hash_: Mapping[Any, Value]) -> Iterable[tuple[Value, Value]]:
     return [(key.value if key.__class__ is HashKey else key, value) for key, value in hash_.items()]
 
 
+def refill(collection: Value, content: Value) -> None:
+    """Give an array or a hash the content of another one."""
+    if isinstance(collection, list) and isinstance(content, list):
+        collection[:] = content
+    elif isinstance(collection, dict) and isinstance(content, dict):
+        collection.clear()
+        collection.update(content)
+
+
+def own(value: Value) -> Value:
+    """Return the value for a parameter: each has an array or a hash of its own, which Ruby may change in place."""
+    return value.copy() if isinstance(value, list | dict) else value
+
+
 def is_same(left: Value, right: Value) -> bool:
     """
     Return whether Ruby's `==` holds: strings are compared with their case, 1 equals 1.0, true differs from 1.

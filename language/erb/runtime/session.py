@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...values.core import DEFAULT, MISSING, ForeignObject, Iterator
+from ...values.core import DEFAULT, MISSING, ForeignObject, Iterator, refill
 from ..errors import Doubt
 from .values import DEFAULT_SYMBOL, UNDEF, RubySymbol, Value, class_name, copy, from_key, symbol
 
@@ -64,11 +64,8 @@ class TemplateSession:
             scope = self.scope
             while scope.kind == "local" and name not in scope.vars and scope.next is not None:
                 scope = scope.next
-            if name not in scope.vars or (after := to_language(copied)) == before:
-                continue
-            scope.vars[name] = after
-            parameters = scope.resource.values if scope.resource is not None else {}
-            parameters.update({parameter: after for parameter, value in parameters.items() if value is before})
+            if name in scope.vars and (after := to_language(copied)) != before:
+                scope.replace(before, after)
 
     def variable(self, name: Value, is_copied: bool) -> Value:
         """`scope['name']`"""
@@ -104,8 +101,21 @@ class TemplateSession:
         """Return the result of a function of the language."""
         passed = [to_language(argument) for argument in arguments]
         value = self.scope.call_function(name, passed)
+        if self.compilation.changed:
+            self._keep_changes_of_arguments(arguments, passed)
         self.answers.append(value)
         return self._from_language(value, is_copied=True)
+
+    def _keep_changes_of_arguments(self, arguments: list[Value], passed: list[Any]) -> None:
+        """Change what a function has got, and has changed in place."""
+        for argument, given in zip(arguments, passed, strict=True):
+            before, after = self.compilation.changed.get(id(given), (None, None))
+            if before is not given or before is None:
+                continue
+            if not any(argument is copied for _, _, copied in self._copied):
+                self.scope.replace(argument, after)
+            else:
+                refill(argument, self._from_language(after, is_copied=True))
 
     def _from_language(self, value: Any, is_copied: bool) -> Value:
         if value.__class__ is str or value is None:

@@ -10,10 +10,12 @@ from ...errors.locations import FINAL
 from ...host import NotFoundInData
 from ...types.attribute_references import as_attribute
 from ...types.descriptions.describe import check_parameters
-from ...values.core import Deferred, Value
+from ...values.core import Deferred, Value, own
 from ...values.variables import BUILT_IN, RESERVED
 from ..compilation import Compilation, MatchVariables, Scope, declaring_scope
 from ..defaults import evaluate_default, evaluate_defaults
+
+_COLLECTIONS = (list, dict)
 
 
 def evaluate(compilation: Compilation, resource: DeclaredResource) -> None:
@@ -130,11 +132,14 @@ def _bind_parameters(compilation: Compilation, scope: Scope, definition: Definit
             _refuse_name(definition, name)
         if name != "name" and (value is not None or name in METAPARAMETERS):
             variables[name] = value
+    for name, value in known_values.items():
+        if value.__class__ in _COLLECTIONS:
+            known_values[name] = variables[name] = values[name] = own(value)
     arguments = {name: value for name, value in known_values.items() if name in definition.by_name}
     for name, value in evaluate_defaults(scope, definition.parameters, arguments, resource.ref):
         if not are_allowed:
             _refuse_name(definition, name)
-        value = as_attribute(value)
+        value = own(as_attribute(value))
         variables[name] = value
         known_values[name] = value
         resource.values[name] = value
@@ -152,7 +157,7 @@ def _plan(definition: Definition, scope: Scope) -> ParameterPlan:
     try:
         checks = {parameter.name: parameter.type(scope).instance if parameter.typed else None for parameter in definition.parameters}
     except PuppetError:  # a type that is none, which is an error only behind those of the defaults
-        return ParameterPlan({}, frozenset(), (), is_usable=False)
+        return ParameterPlan({}, frozenset(), (), frozenset(), is_usable=False)
     for parameter in definition.parameters:
         if parameter.fixed:
             value = as_attribute(parameter.header.default)
@@ -164,7 +169,8 @@ def _plan(definition: Definition, scope: Scope) -> ParameterPlan:
             constants = {}
     steps.append((constants, None))
     required = frozenset(parameter.name for parameter in definition.parameters if not parameter.has_default)
-    return ParameterPlan(checks, required, tuple(steps), is_usable=is_usable)
+    collections = frozenset(name for constants, _ in steps for name, value in constants.items() if value.__class__ in _COLLECTIONS)
+    return ParameterPlan(checks, required, tuple(steps), collections, is_usable=is_usable)
 
 
 def _bind_by_plan(compilation: Compilation, scope: Scope, definition: Definition, plan: ParameterPlan, resource: DeclaredResource) -> bool:
@@ -191,6 +197,8 @@ def _bind_by_plan(compilation: Compilation, scope: Scope, definition: Definition
             check = checks[name]
             if value.__class__ is Deferred or not (check is None or check(value)):
                 return False
+            if value.__class__ in _COLLECTIONS:
+                value = values[name] = own(value)
             given[name] = variables[name] = value
         elif name in METAPARAMETERS:
             variables[name] = value
@@ -203,10 +211,12 @@ def _bind_by_plan(compilation: Compilation, scope: Scope, definition: Definition
     is_right = True
     for constants, parameter in plan.steps:
         new = constants if given.keys().isdisjoint(constants) else {name: constants[name] for name in constants if name not in given}
+        if not plan.collections.isdisjoint(new):
+            new = {name: own(value) for name, value in new.items()}
         values.update(new)
         variables.update(new)
         if parameter is not None and parameter.name not in given:
-            value = as_attribute(evaluate_default(scope, parameter, definition.parameters, resource))
+            value = own(as_attribute(evaluate_default(scope, parameter, definition.parameters, resource)))
             check = checks[parameter.name]
             is_right = is_right and value.__class__ is not Deferred and (check is None or check(value))
             values[parameter.name] = variables[parameter.name] = value

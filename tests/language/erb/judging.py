@@ -70,7 +70,7 @@ class FakeScope:
     compilation: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self.compilation = SimpleNamespace(host=SimpleNamespace(ruby=None), template_values={})
+        self.compilation = SimpleNamespace(host=SimpleNamespace(ruby=None), template_values={}, changed={})
 
     def data_context(self) -> Any:
         return SimpleNamespace(variable=self.values.get)
