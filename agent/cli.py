@@ -360,7 +360,7 @@ def ordered(settings: AgentSettings, options: RunOptions, order: RunOrder) -> tu
     if order.environment:
         changes["environment"] = order.environment
         options = replace(options, environment_given=True, environment_configured=True)
-    return settings.model_copy(update=changes), options
+    return settings.model_copy(update=changes), replace(options, sends_log=order.log)
 
 
 class _WaitingChild:

@@ -212,6 +212,7 @@ def door_of(package: str) -> set[str]:
     return set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", sorted({*MAY_IMPORT} - {"shared", "bunraku"}))
 def test_other_packages_import_what_the_door_of_a_package_names(package: str) -> None:
     inside = f"{package}."
@@ -392,6 +393,7 @@ def test_what_a_command_of_roots_writes_for_the_master_belongs_to_the_folders_ow
 OWN_TASKS = {
     "shared/process/supervision.py": "this is the one that watches",
     "agent/cli.py": "the run itself, awaited in the same function",
+    "agent/run/orderlog.py": "what one run logs, awaited in the same function; it logs what it meets",
     "agent/providers/exec/running.py": "one command, awaited in the same function; its failure after a cancellation is of no use",
     "ca/service.py": "_finish: the caller awaits it, and the supervisor hears of it when the caller has left",
     "environments/code_commands.py": "what a program printed on standard error, wanted only when it failed",

@@ -7,6 +7,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -31,9 +32,11 @@ if TYPE_CHECKING:
     from ..bootstrap import BootstrapOptions
     from ..run.deferred import ResolverFactory
     from ..run.run import CatalogSource
+    from ..run.wiring import Wiring
     from ..servers.server import DialectCache
     from ..servers.sites import ExchangeObserver as ExchangeObserver
     from ..servers.tls import Verifier
+    from ..state.runlog import RunLog
 
 log = logging.getLogger("puppet.agent")
 CLIENT = "Puppet configuration client"
@@ -50,6 +53,7 @@ class RunOptions:
         waitforcert: The seconds of --waitforcert; None: it is not on the command line.
         deferring: Makes the resolver of deferred values; None: they cannot be resolved.
         catalog: Retrieves the catalog; None: from the master, as every run does.
+        sends_log: The master that has ordered the run, whose id is the job_id, wants to know what it logs.
     """
 
     environment_given: bool = False
@@ -57,6 +61,7 @@ class RunOptions:
     waitforcert: int | None = None
     deferring: ResolverFactory | None = None
     catalog: CatalogSource | None = None
+    sends_log: bool = False
 
 
 @dataclass(eq=False, repr=False)
@@ -215,7 +220,8 @@ class Agent:
                 )
                 self.applying = True
                 try:
-                    outcome = await run.execute()
+                    async with self._sent_log(runlog, wiring):
+                        outcome = await run.execute()
                 finally:
                     self.applying = False
         self.report = outcome.report
@@ -226,6 +232,14 @@ class Agent:
         if not outcome.completed:
             return 1
         return outcome.bits if settings.detailed_exitcodes else 0
+
+    def _sent_log(self, runlog: RunLog, wiring: Wiring) -> AbstractAsyncContextManager[None]:
+        """Return the context in which the master gets what the run logs, if it wants to."""
+        if not self.options.sends_log:
+            return nullcontext()
+        from ..run.orderlog import sent_while_it_lasts
+
+        return sent_while_it_lasts(self.settings.job_id, runlog, wiring.server)
 
 
 def os_error_text(err: OSError) -> str:

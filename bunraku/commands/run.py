@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -41,6 +41,7 @@ class OrderOptions(CommandOptions):
     concurrency: str = text("NUMBER", "runs that take place at the same time; 20 by default", default="20")
     timeout: str = text("TIME", "how long each run may take; 10m by default", default="10m")
     follow: bool = flag("wait for the reports of agents that do not wait for orders, too")
+    log: bool = flag("print what the runs log, while they last; of a single node always")
     json: bool = flag("print JSON, at the end")
 
     def question(self, flags: Mapping[str, Any], interval: float) -> dict[str, Any]:
@@ -64,6 +65,7 @@ class OrderOptions(CommandOptions):
             "concurrency": int(self.concurrency),
             "timeout": timeout,
             "follow": interval + timeout if self.follow else 0,
+            "log": (self.log or len(self.arguments) == 1) and not self.json,
         }
         return {name: value for name, value in question.items() if value not in (None, [], "", False)}
 
@@ -74,7 +76,7 @@ class OrderOptions(CommandOptions):
     (AgentSettings,),
     usage=[
         "NODE... | --query PQL | --all [--noop] [--tags A,B] [--environment NAME]",
-        "... [--concurrency NUMBER] [--timeout TIME] [--follow] [--json] [--server HOST]",
+        "... [--concurrency NUMBER] [--timeout TIME] [--follow] [--log | --json] [--server HOST]",
     ],
     text="""Has agents run at once that run as daemons and wait for that (run_on_demand), and prints a line for each node. It asks the
     master with this host's certificate: by default the master's own and those with the extension pp_cli_auth may order runs, others by
@@ -164,6 +166,9 @@ class RunResults:
         match event:
             case {"id": str(number), "nodes": int(total)}:
                 self.order, self.total = number, total
+            case {"node": str(node), "lines": list(lines)}:
+                line.clear()
+                self._print_log(node, lines)
             case {"node": str(node), "state": str()}:
                 self.nodes[node] = dict(event)
                 if event["state"] != "started" and not self.is_quiet:
@@ -171,6 +176,14 @@ class RunResults:
                     print(self._line_of(node), flush=True)
         if line.stream.isatty():
             line.show(f"{self.total - self.remaining} of {self.total} nodes, {len(self.running)} running")
+
+    def _print_log(self, node: str, lines: Sequence[Any]) -> None:
+        """Print lines of a run's log, as the agent itself prints them, behind the node's name."""
+        for level, source, message in lines:
+            if level != "debug":
+                name = "Error" if level == "err" else str(level).capitalize()
+                place = "" if source == "Puppet" else f"{source}: "
+                print(escape_controls(f"{node}  {name}: {place}{message}"), flush=True)
 
     def finish(self) -> None:
         """Print what comes last: the failures, completely, and the numbers of nodes; with --json everything."""

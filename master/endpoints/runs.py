@@ -23,7 +23,7 @@ from httpd.messages.responses import Response
 from shared.data import plainjson
 from shared.errors import BadRequest, PuppetError, Unavailable
 from shared.names import quoted_for_log
-from shared.orders import LONGEST_WAIT, ORDERS
+from shared.orders import LONGEST_WAIT, ORDERS, RunLines
 from shared.process.log import NOTICE
 from shared.process.supervision import Supervisor
 from shared.state.masters import SharedState
@@ -39,6 +39,7 @@ log = logging.getLogger("puppet.run")
 
 RUNS: Final = "/puppet/v1/runs"
 MAX_BODY: Final = 4 << 20  # bytes: the names of 100,000 nodes
+MAX_LINES_BODY: Final = 1 << 20  # bytes
 _MOST_AUDITED: Final = 1000  # names of nodes in an entry
 
 
@@ -75,7 +76,9 @@ class RunEndpoint:
         return cls(agents, select, report, partial(SharedRuns, shared))
 
     async def wait(self, call: EndpointCall) -> Response:
-        """Return the next order of the agent that asks, or 204 after a while; raise BadRequest, Conflict."""
+        """Return the next order of the agent that asks, or 204 after a while; take its lines of a POST. Raise BadRequest, Conflict."""
+        if call.request.method == "POST":
+            return await self.take_lines(call.request)
         last, seconds = call.options.get("last", ""), call.options.get("seconds", "")
         if not isinstance(last, str) or len(last) > 64 or not isinstance(seconds, str) or not seconds.isdecimal() or len(seconds) > 4:
             raise BadRequest("last is the id of an order, seconds a number of seconds")
@@ -86,6 +89,12 @@ class RunEndpoint:
         except Unavailable as err:  # no error of this master's: it is not logged
             return Response(503, headers={"Retry-After": str(1 + secrets.randbelow(err.retry_after))})
         return json_response(order.to_data()) if order is not None else Response(204)
+
+    async def take_lines(self, request: HttpRequest) -> Response:
+        """Take what an ordered run of the client has logged; 410 says that nobody wants to know. Raise BadData."""
+        body = await bodies.read_body(request, MAX_LINES_BODY)
+        lines = await asyncio.to_thread(lambda: RunLines.of(plainjson.loads(body)))
+        return Response(204 if self.agents.logged(request.client.name, lines) else 410)
 
     async def order(self, call: EndpointCall) -> Response:
         """Return the response, whose lines are made as the runs end; raise BadRequest."""
@@ -134,18 +143,18 @@ def _line(data: dict[str, Any]) -> bytes:
     return plainjson.dumps(data) + b"\n"
 
 
-_WAIT = "An agent waits here for an order to run, for some seconds at most: 204 when there is none."
+_WAIT = "An agent waits here for an order to run, for some seconds at most: 204 when there is none. A POST has what its run logs."
 _ORDER = "Orders runs of agents that wait: a line for each event, such as the result of a run."
 _route = partial(EndpointRoute, part=RunEndpoint, lane=None)  # such requests last long
 ROUTES = (
     _route(
         ORDERS,
-        {"GET": ""},
+        {"GET": "", "POST": "json"},
         "application/json",
         _WAIT,
         ("last", "seconds"),
         respond=RunEndpoint.wait,
-        rule=rule(ORDERS, Exactly(ORDERS), "find", EVERYBODY),
+        rule=rule(ORDERS, Exactly(ORDERS), "find save", EVERYBODY),
     ),
     _route(
         RUNS,

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from shared.errors import BadRequest, Unavailable
 from shared.models.report import Report
 from shared.names import valid_certname
-from shared.orders import RunOrder
+from shared.orders import MAX_LINE, MAX_LINES, RunLines, RunOrder
 from shared.process.supervision import wait_for_event
 
 from .waiting import WaitingAgents
@@ -22,8 +22,8 @@ HEARTBEAT: Final = 5.0
 MAX_CONCURRENCY: Final = 1000
 LONGEST: Final = 7 * 86400.0  # seconds, of a timeout
 _MAX_ERRORS: Final = 100  # of a report
-_MAX_TEXT: Final = 2000
-_MEMBERS: Final = frozenset({"nodes", "query", "all", "noop", "tags", "environment", "concurrency", "timeout", "follow"})
+_MAX_EVENTS: Final = 10_000  # that nobody has read yet; further lines of runs come with the reports
+_MEMBERS: Final = frozenset({"nodes", "query", "all", "noop", "tags", "environment", "concurrency", "timeout", "follow", "log"})
 
 STARTED, ABSENT, ENDED, TIMEOUT = "started", "absent", "ended", "timeout"
 CHANGED, UNCHANGED, FAILED, PENDING = "changed", "unchanged", "failed", "pending"
@@ -61,7 +61,7 @@ class RunQuestion:
             raise BadRequest("nodes is a list of certnames")
         if sum((bool(names), query is not None, is_all)) != 1:
             raise BadRequest("Say which nodes: one of nodes, query and all")
-        order = RunOrder.of({"id": number, **{name: data[name] for name in ("noop", "tags", "environment") if name in data}})
+        order = RunOrder.of({"id": number, **{name: data[name] for name in ("noop", "tags", "environment", "log") if name in data}})
         concurrency, timeout, follow = data.get("concurrency", 20), data.get("timeout", 600), data.get("follow", 0)
         if type(concurrency) is not int or not 1 <= concurrency <= MAX_CONCURRENCY:
             raise BadRequest(f"concurrency is a number from 1 to {MAX_CONCURRENCY}")
@@ -101,6 +101,7 @@ class OrderedRuns:
     _followed: dict[str, float] = field(default_factory=dict, init=False)
     _todo: deque[str] = field(default_factory=deque, init=False)
     _events: deque[dict[str, Any]] = field(default_factory=deque, init=False)
+    _told: dict[str, int] = field(default_factory=dict, init=False)  # lines of the log that were told, by node
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def events(self, nodes: Sequence[str]) -> AsyncGenerator[dict[str, Any]]:
@@ -174,8 +175,26 @@ class OrderedRuns:
         node = report.host
         is_ours = report.job_id == self.question.order.id and self._running.pop(node, None) is not None
         if is_ours or self._followed.pop(node, None) is not None:
+            if self.question.order.log and (lines := lines_of(report, self._told.get(node, 0))):
+                self._events.append({"node": node, "lines": lines})
             self._events.append({"node": node, **result_of(report)})
             self._woken.set()
+
+    def logged(self, node: str, lines: RunLines) -> bool:
+        """Tell what a run has logged; lines that are sent twice are told once."""
+        if lines.order != self.question.order.id or node not in self._running:
+            return False
+        told = self._told.get(node, 0)
+        if lines.first <= told < lines.first + len(lines.lines) and len(self._events) < _MAX_EVENTS:
+            self._events.append({"node": node, "lines": lines.lines[told - lines.first :]})
+            self._told[node] = lines.first + len(lines.lines)
+            self._woken.set()
+        return True
+
+
+def lines_of(report: Report, first: int = 0) -> list[tuple[str, str, str]]:
+    """Return level, source and message of the lines of a report's log from a number on, the first ones of them."""
+    return [(log.level, log.source, log.message[:MAX_LINE]) for log in report.logs[first : first + 10 * MAX_LINES]]
 
 
 def result_of(report: Report) -> dict[str, Any]:
@@ -209,4 +228,4 @@ def _errors(report: Report) -> list[str]:
         if log.level in ("err", "alert", "emerg", "crit")
     ]
     failed = [f"{status.resource} failed" for status in report.resource_statuses.values() if status.failed or status.failed_to_restart]
-    return [text[:_MAX_TEXT] for text in (logged or failed)[:_MAX_ERRORS]]
+    return [text[:MAX_LINE] for text in (logged or failed)[:_MAX_ERRORS]]

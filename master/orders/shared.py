@@ -15,12 +15,13 @@ from typing import Any, Final
 from shared.data import plainjson
 from shared.errors import Unavailable
 from shared.models.report import Report
+from shared.orders import RunLines
 from shared.process.supervision import wait_for_event
 from shared.state.database import StateAway, StateDatabase
 
 from . import rows
 from .rows import ASKED, HERE, OVER, SENT, OpenOrder
-from .run import ABSENT, ENDED, STARTED, TIMEOUT, RunQuestion, result_of
+from .run import ABSENT, ENDED, STARTED, TIMEOUT, RunQuestion, lines_of, result_of
 from .waiting import START, STOP_RETRY, WaitingAgents
 
 log = logging.getLogger("puppet.run")
@@ -130,11 +131,17 @@ class SharedOrders:
             if opened.follow and opened.nodes.get(node) == ASKED:
                 self._note(number, report, (ASKED,))
 
+    def logged(self, node: str, lines: RunLines) -> bool:
+        """Nothing: who follows may be at another master, and gets all lines with the report."""
+        return False
+
     def _note(self, number: str, report: Report, states: tuple[str, ...]) -> None:
         if len(self._results) >= _MAX_RESULTS:
             log.error("The result of %s cannot be stored: the database of the masters' state is away", report.host)
             return
-        self._results.append((number, report.host, result_of(report), states))
+        opened = self._open.get(number)
+        lines = {"lines": lines_of(report)} if opened is not None and opened.order.log else {}
+        self._results.append((number, report.host, lines | result_of(report), states))
         self._woken.set()
 
     # --- who follows
@@ -215,7 +222,10 @@ class SharedRuns:
                 self._moved = self.clock()
                 self._started.pop(node, None)
                 self._over.add(node)
-                yield {"node": node, **plainjson.loads((result or "{}").encode())}
+                event = plainjson.loads((result or "{}").encode())
+                if lines := event.pop("lines", ()):
+                    yield {"node": node, "lines": lines}
+                yield {"node": node, **event}
 
     def _overdue(self, states: Mapping[str, tuple[str, str | None]]) -> Iterator[tuple[str, str]]:
         """Yield the nodes that no master has, once, and those that are waited for no longer."""

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from httpd.metrics import Samples
 from shared.errors import Conflict, Unavailable
 from shared.models.report import Report
-from shared.orders import RunOrder
+from shared.orders import RunLines, RunOrder
 
 from ..observability.metrics import Metrics
 
@@ -39,6 +39,9 @@ class OrderObserver(Protocol):
 
     def reported(self, report: Report) -> None:
         """A node has reported."""
+
+    def logged(self, node: str, lines: RunLines) -> bool:
+        """A node's run has logged lines; return whether they are wanted."""
 
 
 @dataclass(slots=True, eq=False)
@@ -145,6 +148,10 @@ class WaitingAgents:
             self._left[report.host] = self.clock()
         for observer in self._observers:
             observer.reported(report)
+
+    def logged(self, node: str, lines: RunLines) -> bool:
+        """Take note of what an ordered run has logged; return whether somebody wants to know."""
+        return any(observer.logged(node, lines) for observer in self._observers)
 
     def observe(self, observer: OrderObserver) -> None:
         """Tell an observer from now on; raise Unavailable when there are many."""

@@ -68,6 +68,20 @@ async def test_each_run_is_a_line_and_failures_come_last_with_all_their_errors(t
     ]
 
 
+async def test_what_runs_log_is_printed_behind_the_names_of_their_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logged = [["notice", "/Stage[main]/File[/x]/ensure", "created"], ["err", "Puppet", "no\x1b space"], ["debug", "Puppet", "no"]]
+    reply = lines({"node": "web1", "lines": logged}, result("web1", "changed", changed=True), {"done": True})
+    for words, wants in (("web1",), True), (("--all", "--log"), True), (("web1", "web2"), False), (("web1", "--json"), False):
+        (root := tmp_path / "_".join(words)).mkdir()
+        _, question, _ = await run(root, reply, *words)
+        assert question.get("log", False) is wants
+        printed = capsys.readouterr().out.splitlines()
+        assert "--json" in words or printed[:2] == [
+            "web1  Notice: /Stage[main]/File[/x]/ensure: created",
+            "web1  Error: no\\x1b space",
+        ]
+
+
 @pytest.mark.parametrize(
     ("events", "code"),
     [

@@ -9,8 +9,9 @@ import os
 import shlex
 import signal
 import sys
+import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
+from contextlib import aclosing, asynccontextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import pytest
 
 from agent.run.lock import DisabledLock
 from bunraku.puppet import main
+from master.orders.run import OrderedRuns, RunQuestion
 from master.wiring import Master, running
 from tests.support.documentation import block
 from tests.support.pair import NAME, Pair
@@ -124,6 +126,29 @@ async def test_an_agent_that_waits_runs_at_once_as_ordered(tmp_path: Path) -> No
         code, out, _ = await site.run(NAME)
         assert code == 4
         assert f"{NAME:<20}  no report     its run has ended without a report" in out
+
+
+WAITING = """
+file { 'ROOT/first': content => 'x' }
+-> exec { "/bin/sh -c 'until [ -e ROOT/go ]; do sleep 0.02; done'": timeout => 60 }
+"""
+
+
+async def test_what_a_run_logs_is_seen_while_it_lasts(tmp_path: Path) -> None:
+    async with on_demand(tmp_path) as site:
+        site.pair.write("code/environments/production/manifests/site.pp", WAITING.replace("ROOT", str(site.pair.stage)))
+        runs = OrderedRuns(site.master.agents, RunQuestion.of({"nodes": [NAME], "log": True}, str(uuid.uuid4())))
+        told: list[str] = []
+        states: list[str] = []
+        async with aclosing(runs.events([NAME])) as events, asyncio.timeout(60):
+            async for event in events:
+                told += [message for _, _, message in event.get("lines", ())]
+                states += [event["state"]] if "state" in event else []
+                if any(message.startswith("defined content as") for message in told):
+                    (site.pair.stage / "go").touch()  # which the run waits for
+        assert states == ["started", "changed"]
+        assert [message.split()[0] for message in told].count("executed") == 1
+        assert any(message.startswith("Applied catalog in") for message in told)
 
 
 @pytest.mark.full

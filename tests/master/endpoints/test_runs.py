@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, aclosing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,25 @@ async def test_by_default_the_master_itself_orders_and_every_node_waits_for_itse
         "action": "order-run", "name": "agent1", "by": "boss", "result": "done",
         "order": order["id"], "nodes": ["agent1"], "number": 1, "noop": True,
     }  # fmt: skip
+
+
+async def test_an_agent_sends_what_its_own_run_logs_and_learns_when_nobody_wants_it(serve: Serve, runs: Runs) -> None:
+    sent = {"order": "0d1c", "first": 0, "lines": [["notice", "Puppet", "a"]]}
+    async with serve(parts=[runs.endpoint]) as master:
+        ordered = OrderedRuns(runs.agents, RunQuestion.of({"nodes": ["agent1"], "log": True}, "0d1c"))
+        waiting = asyncio.create_task((await master.client("agent1")).ask("GET", ORDERS))
+        await until(lambda: runs.agents.nodes == ["agent1"])
+        async with aclosing(ordered.events(["agent1"])) as events:
+            assert (await anext(events))["state"] == "started"
+            assert json.loads((await waiting).body)["log"] is True
+            asked = [(name, await master.client(name)) for name in ("agent2", "agent1")]
+            codes = {
+                name: (await client.ask("POST", "/puppet/v1/orders", json.dumps(sent).encode(), **JSON)).status for name, client in asked
+            }
+            assert codes == {"agent2": 410, "agent1": 204}
+            assert (await anext(events))["lines"] == (("notice", "Puppet", "a"),)
+            bad = await asked[1][1].ask("POST", "/puppet/v1/orders", b"{}", **JSON)
+            assert bad.status == 400
 
 
 async def test_a_run_that_has_not_begun_does_not_once_its_client_has_left(serve: Serve, runs: Runs, rules: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -11,9 +11,9 @@ import pytest
 
 from master.orders.run import OrderedRuns, RunQuestion
 from master.orders.waiting import RETURN, START, WaitingAgents
-from shared.errors import BadRequest, Conflict, Unavailable
+from shared.errors import BadData, BadRequest, Conflict, Unavailable
 from shared.models.report import Metric, Report
-from shared.orders import RunOrder
+from shared.orders import MAX_LINE, MAX_LINES, RunLines, RunOrder
 from tests.support.waiting import advance, turns, until
 
 ID = "0d1c2b3a"
@@ -48,7 +48,7 @@ class Site:
 
         return events()
 
-    def report(self, node: str, job: str | None = ID, *, failed: int = 0, changed: int = 0) -> None:
+    def report(self, node: str, job: str | None = ID, *, failed: int = 0, changed: int = 0, logs: Sequence[str] = ()) -> None:
         numbers = {"total": 5, "failed": failed, "changed": changed, "out_of_sync": changed + failed}
         metrics = {
             "resources": Metric.of("resources", numbers),
@@ -56,8 +56,9 @@ class Site:
             "time": Metric.of("time", {"total": 1.5}),
         }
         status = "failed" if failed else "changed" if changed else "unchanged"
-        logs = [{"level": "err", "message": "no space", "source": "File[/x]"}] if failed else []
-        data = {"host": node, "status": status, "job_id": job, "logs": logs}
+        lines = [{"level": "err", "message": "no space", "source": "File[/x]"}] if failed else []
+        lines += [{"level": "notice", "message": message, "source": "Puppet"} for message in logs]
+        data = {"host": node, "status": status, "job_id": job, "logs": lines}
         self.agents.reported(Report.from_data(data).model_copy(update={"metrics": metrics}))
 
 
@@ -76,6 +77,55 @@ async def test_an_agent_that_waits_gets_the_order_and_its_report_is_the_result()
     (result,) = [event async for event in events]
     assert (result["state"], result["changed"], result["resources"]["changed"]) == ("failed", True, 2)
     assert (result["errors"], result["seconds"]) == (["File[/x]: no space"], 1.5)
+
+
+def lines_from(first: int, *messages: str, order: str = ID) -> RunLines:
+    return RunLines(order, first, tuple(("notice", "Puppet", message) for message in messages))
+
+
+async def test_what_a_run_logs_is_told_once_while_it_lasts_and_the_rest_with_its_report() -> None:
+    site = Site()
+    waiting = await site.wait("web1")
+    events = site.order(["web1"], log=True)
+    assert (await anext(events))["state"] == "started"
+    assert await waiting == RunOrder(ID, log=True)
+    assert site.agents.logged("web1", lines_from(0, "a", "b"))
+    assert site.agents.logged("web1", lines_from(1, "b", "c"))  # the answer to the first was lost
+    assert not site.agents.logged("web1", lines_from(0, "a", order="another"))
+    assert not site.agents.logged("web2", lines_from(0, "a"))
+    told = [await anext(events), await anext(events)]
+    assert [[message for _, _, message in event["lines"]] for event in told] == [["a", "b"], ["c"]]
+    site.report("web1", logs=["a", "b", "c", "d"])
+    assert [message for _, _, message in (await anext(events))["lines"]] == ["d"]
+    assert await rest(events) == [("web1", "unchanged")]
+    assert not site.agents.logged("web1", lines_from(3, "d"))
+
+
+async def test_what_a_run_logs_is_not_told_where_nobody_asked_for_it() -> None:
+    site = Site()
+    await site.wait("web1")
+    events = site.order(["web1"])
+    await anext(events)
+    site.report("web1", logs=["a"])
+    assert await rest(events) == [("web1", "unchanged")]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [], {}, {"order": ID, "first": 0}, {"order": "../x", "first": 0, "lines": []}, {"order": ID, "first": -1, "lines": []},
+        {"order": ID, "first": 0, "lines": [["notice", "Puppet"]]}, {"order": ID, "first": 0, "lines": [["a", "b", 3]]},
+        {"order": ID, "first": 0, "lines": [["a", "b", "c"]] * (MAX_LINES + 1)}, {"order": ID, "first": 0, "lines": [["a"] * 6, []]},
+    ],
+)  # fmt: skip
+def test_what_is_no_part_of_a_log_is_refused(data: object) -> None:
+    with pytest.raises(BadData):
+        RunLines.of(data)
+
+
+def test_lines_of_a_run_are_as_long_as_they_may_be() -> None:
+    sent = RunLines.of({"order": ID, "first": 3, "lines": [["notice", "Puppet", "x" * (MAX_LINE + 1)]]})
+    assert (sent.first, len(sent.lines[0][2])) == (3, MAX_LINE)
 
 
 async def test_so_many_runs_take_place_at_the_same_time() -> None:

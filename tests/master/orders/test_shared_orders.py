@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from master.orders.run import RunQuestion
 from master.orders.shared import FOUND, LATE, SharedOrders, SharedRuns
 from master.orders.waiting import START, WaitingAgents
 from shared.models.report import Report
-from shared.orders import RunOrder
+from shared.orders import RunLines, RunOrder
 from shared.state.masters import SharedState
 from tests.support.waiting import turns, until
 
@@ -50,8 +50,9 @@ class Master:
 
         return events()
 
-    def report(self, node: str, job: str | None = ID) -> None:
-        self.agents.reported(Report(name=node, status="unchanged", job_id=job))
+    def report(self, node: str, job: str | None = ID, *, logs: Sequence[str] = ()) -> None:
+        lines = [{"level": "notice", "message": message, "source": "Puppet"} for message in logs]
+        self.agents.reported(Report.from_data({"host": node, "status": "unchanged", "job_id": job, "logs": lines}))
 
 
 @asynccontextmanager
@@ -86,6 +87,19 @@ async def test_an_order_reaches_an_agent_at_another_master_and_the_report_comes_
         first.report("web1")
         assert await next_of(events) == ("web1", "unchanged")
         assert [event async for event in events] == []
+
+
+async def test_what_a_run_logs_comes_with_its_report_at_another_master(state_url: str) -> None:
+    async with masters(state_url) as (first, second):
+        waiting = await second.wait("web1")
+        events = first.order(["web1"], log=True)
+        assert await next_of(events) == ("web1", "started")
+        assert await waiting == RunOrder(ID, log=True)
+        assert not second.agents.logged("web1", RunLines(ID, 0, (("notice", "Puppet", "a"),)))
+        second.report("web1", logs=["a"])
+        async with asyncio.timeout(30):
+            assert (await anext(events))["lines"] == [["notice", "Puppet", "a"]]
+        assert await next_of(events) == ("web1", "unchanged")
 
 
 async def test_so_many_runs_take_place_at_all_masters_together(state_url: str) -> None:
