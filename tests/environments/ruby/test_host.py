@@ -162,6 +162,32 @@ def test_changes_that_a_template_makes_to_a_variable_are_not_seen_elsewhere() ->
     assert compile_with(manifest).notices == ['["a", "b"] [a]']
 
 
+GROWING = {
+    "hiera.yaml": "version: 5\n",
+    "data/common.yaml": "m::found: [f]\nm::deep: {list: [d]}\n",
+    "modules/m/lib/puppet/functions/m/grow.rb": "Puppet::Functions.create_function(:'m::grow') { def grow(list) = (list << 'more').size }",
+    "modules/m/manifests/init.pp": """
+class m($found, $deep, $given = ['g'], $hash = {'list' => []}) {
+  [$found, $given].each |$list| { m::grow($list) }
+  m::grow($deep['list'])
+  m::grow($hash['list'])
+  notice(inline_template('<% @given << 1 %><%= @given %>'), $found, $deep, $given, $hash)
+}
+""",
+}
+
+
+def test_what_ruby_changes_in_place_for_one_node_is_what_it_was_for_the_next() -> None:
+    environment = world(GROWING)
+    try:
+        catalogs = [in_world(environment, "$own = ['o']\nm::grow($own)\ninclude m") for _ in range(3)]
+    finally:
+        environment.close()
+    assert catalogs[0].notices == ['["g", "more", 1] [f, more] {list => [d]} [g, more, 1] {list => []}']
+    assert [catalog.notices for catalog in catalogs] == [catalogs[0].notices] * 3
+    assert [catalog.catalog["resources"] for catalog in catalogs] == [catalogs[0].catalog["resources"]] * 3
+
+
 def test_templates_without_end_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("environments.ruby.host.MAX_TEMPLATES", 3)
     manifest = "Integer[1, 9].each |$i| { notice(inline_template(\"<%= ${i} %>\")) }\nnotice(inline_template('<%= 1 %>'))"
