@@ -187,6 +187,14 @@ checkers.
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def sources_are_read() -> None:
+    """Read all sources for all tests: it takes longer than any of them, and would count for the first."""
+    imports()
+    for path in modules().values():
+        parsed(path)
+
+
 def imported(path: Path) -> set[str]:
     """The first-level packages of ours that a file imports absolutely."""
     found = set()
@@ -212,7 +220,6 @@ def door_of(package: str) -> set[str]:
     return set()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("package", sorted({*MAY_IMPORT} - {"shared", "bunraku"}))
 def test_other_packages_import_what_the_door_of_a_package_names(package: str) -> None:
     inside = f"{package}."
