@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 import pytest
@@ -121,6 +121,11 @@ def _file(item: pytest.Item) -> str:
     return item.nodeid.partition("::")[0]
 
 
+def is_to_be_short(marks: Mapping[str, object]) -> bool:
+    """Return whether a test with these marks is neither slow nor left to the full run."""
+    return not ("slow" in marks or "full" in marks or ("interop" in marks and "smoke" not in marks))
+
+
 class Recorder:
     """Hears the reports of all workers, and writes the results at the end."""
 
@@ -131,7 +136,7 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         results, test = self._results, report.nodeid
         results.seconds[test] = results.seconds.get(test, 0.0) + report.duration
-        if "slow" not in report.keywords and report.when != "teardown":
+        if is_to_be_short(report.keywords) and report.when != "teardown":
             results.unmarked[test] = results.unmarked.get(test, 0.0) + report.duration - getattr(report, "shared", 0.0)
         if report.failed:
             results.outcomes["failed" if report.when == "call" else "error"] += 1

@@ -13,7 +13,8 @@ class Results:
     """
     `seconds` has the time of each test by its id, setup and teardown included.
 
-    `unmarked` has that of the tests that are not marked slow, without teardown and without the setup of what they share with others.
+    `unmarked` has that of the tests that should be short (not marked slow, and not left to the full run), without teardown and without the
+    setup of what they share with others.
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)

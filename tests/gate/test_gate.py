@@ -28,6 +28,10 @@ def server(programs): time.sleep(0.1)
 def test_first_at_the_server(server): pass
 @pytest.mark.slow
 def test_slow(): pass
+@pytest.mark.full
+def test_full(): pass
+@pytest.mark.interop
+def test_with_programs(): pass
 @pytest.mark.skip(reason="no moon")
 def test_skipped(): pass
 def test_bad(): assert False
@@ -43,7 +47,7 @@ FILES = {f"tests/test_{number}.py": float(number % 7 + 1) for number in range(50
 def run(tmp_path: Path, *arguments: str) -> tuple[Results, str]:
     """What pytest, with the gate's plugin, finds in `TESTS`, and what it prints."""
     (tmp_path / "test_these.py").write_text(TESTS)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\n  alone\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\n  alone\n  full\n  interop\n")
     results = tmp_path / "results.json"
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "tests.gate.plugin", "--rootdir", str(tmp_path), "-c", str(tmp_path / "pytest.ini")]
     done = subprocess.run(
@@ -58,19 +62,20 @@ def run(tmp_path: Path, *arguments: str) -> tuple[Results, str]:
 def test_results_have_outcomes_skips_durations_and_marks(tmp_path: Path, workers: str) -> None:
     results, said = run(tmp_path, "-n", workers)
     is_refused = workers != "0"  # the lone test beside others
-    assert results.outcomes == {"passed": 4 - is_refused, "skipped": 1, "failed": 1, "error": 1 + is_refused}
+    assert results.outcomes == {"passed": 6 - is_refused, "skipped": 1, "failed": 1, "error": 1 + is_refused}
     assert results.skips == {"no moon": 1}
     assert "1 no moon" in said  # `make test` has no other end
     names = {test.partition("::")[2] for test in results.seconds}
-    assert names == {"test_good", "test_first_at_the_server", "test_slow", "test_skipped", "test_bad", "test_broken", "test_alone"}
-    assert {test.partition("::")[2] for test in results.unmarked} == names - {"test_slow"}
+    short = {"test_good", "test_first_at_the_server", "test_skipped", "test_bad", "test_broken", "test_alone"}
+    assert names == short | {"test_slow", "test_full", "test_with_programs"}
+    assert {test.partition("::")[2] for test in results.unmarked} == short
     assert ("needs the machine for itself" in said) == is_refused
     first = "test_these.py::test_first_at_the_server"
     assert results.seconds[first] >= 0.2 > results.unmarked[first]  # what starts for all is not blamed on the first that asks
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mark", "count"), [("slow", 4), ("smoke", 0)])
+@pytest.mark.parametrize(("mark", "count"), [("slow", 6), ("smoke", 0)])
 def test_a_file_that_does_not_name_a_mark_is_left_out(tmp_path: Path, mark: str, count: int) -> None:
     assert run(tmp_path, "--marked", mark)[0].outcomes["passed"] == count
 
