@@ -9,6 +9,7 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,16 +48,21 @@ async def test_a_preview_compiles_with_facts_and_trusted_data_of_the_last_run(tm
         root = tmp_path / "master"
         folders = [f"--confdir={root}", f"--codedir={root}/code", f"--vardir={root}/var", f"--logdir={root}/log", f"--rundir={root}/run"]
         sides = ["--from", "production", "--to", "feature", "--json", "--workers", "1", "--certname", "localhost"]
-        for selection in (["--all"], ["--query", 'nodes[certname] { facts { name = "kernel" and value = "Linux" } }']):
+
+        async def preview(*words: str) -> tuple[int, dict[str, Any]]:
             capsys.readouterr()
-            code = await asyncio.to_thread(main, [*sides, *selection, *folders])
-            result = json.loads(capsys.readouterr().out)
+            code = await asyncio.to_thread(main, [*sides, *words, *folders])
+            return code, json.loads(capsys.readouterr().out)
+
+        async with asyncio.timeout(60):
+            while not (await preview("--all"))[1]["nodes"]:
+                pass  # the store takes commands behind the answers to agents
+        for selection in (["--all"], ["--query", 'nodes[certname] { facts { name = "kernel" and value = "Linux" } }']):
+            code, result = await preview(*selection)
             assert (code, result["nodes"], result["errors"]) == (2, {NAME: "changed"}, [])
             assert [change["subject"] for change in result["changes"]] == ["Notify[one more]"]
         (environments / "feature/manifests/site.pp").write_text(MANIFEST.replace('notify { "$', 'notify { "changed: $'))
-        capsys.readouterr()
-        await asyncio.to_thread(main, [*sides, "--all", *folders])
-        subjects = {change["subject"] for change in json.loads(capsys.readouterr().out)["changes"]}
+        subjects = {change["subject"] for change in (await preview("--all"))[1]["changes"]}
         said = f"remote {NAME} db Linux"
         assert subjects == {f"Notify[{said}]", f"Notify[changed: {said}]"}
 
