@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...values.core import DEFAULT, MISSING, ForeignObject, Iterator, refill
+from ...values.core import DEFAULT, MISSING, ForeignObject, Iterator, own, refill
 from ..errors import Doubt
 from .values import DEFAULT_SYMBOL, UNDEF, RubySymbol, Value, class_name, copy, from_key, symbol
 
@@ -43,7 +43,8 @@ class TemplateSession:
         self.scope = scope
         self.compilation = scope.compilation
         self.answers: list[Any] = []
-        self._copied: list[tuple[str, Value, Value]] = []  # name, value and copy of variables that the template may change
+        # Of the variables that the template may change: name, value, what was in it, and the template's copy.
+        self._copied: list[tuple[str, Value, Value, Value]] = []
 
     def read(self, names: Sequence[str], is_copied: bool) -> list[Value]:
         """Return the values of instance variables."""
@@ -51,7 +52,7 @@ class TemplateSession:
         values = [self._from_language(found[name], is_copied) if name in found else None for name in names]
         if is_copied:
             pairs = zip(names, values, strict=True)
-            self._copied = [(name, found[name], value) for name, value in pairs if value.__class__ in (list, dict)]
+            self._copied = [(name, found[name], own(found[name]), value) for name, value in pairs if value.__class__ in (list, dict)]
         return values
 
     def keep_changes(self) -> None:
@@ -60,11 +61,11 @@ class TemplateSession:
 
         Values of the language do not change, because constants of a manifest are the same objects for all nodes.
         """
-        for name, before, copied in self._copied:
+        for name, before, content, copied in self._copied:
             scope = self.scope
             while scope.kind == "local" and name not in scope.vars and scope.next is not None:
                 scope = scope.next
-            if name in scope.vars and (after := to_language(copied)) != before:
+            if name in scope.vars and (after := to_language(copied)) != content:
                 scope.replace(before, after)
 
     def variable(self, name: Value, is_copied: bool) -> Value:
@@ -112,7 +113,7 @@ class TemplateSession:
             before, after = self.compilation.changed.get(id(given), (None, None))
             if before is not given or before is None:
                 continue
-            if not any(argument is copied for _, _, copied in self._copied):
+            if not any(argument is copied for *_, copied in self._copied):
                 self.scope.replace(argument, after)
             else:
                 refill(argument, self._from_language(after, is_copied=True))

@@ -188,6 +188,17 @@ def test_what_ruby_changes_in_place_for_one_node_is_what_it_was_for_the_next() -
     assert [catalog.catalog["resources"] for catalog in catalogs] == [catalogs[0].catalog["resources"]] * 3
 
 
+def test_a_template_leaves_what_its_functions_change_in_a_variable_that_it_does_not_change_itself() -> None:
+    grow = "module Puppet::Parser::Functions\n newfunction(:grow, type: :rvalue) { |args| (lookupvar('m::list') << 'more').size }\nend"
+    template = "<% @own << 1 %><%= scope.function_grow([]) %> <%= @list.class %> <%= @own.size %>"
+    files = {
+        "modules/m/lib/puppet/parser/functions/grow.rb": grow,
+        "modules/m/templates/t.erb": template,
+        "modules/m/manifests/init.pp": "class m($list = ['l'], $own = ['o']) { notice(template('m/t.erb'), $list, $own) }",
+    }
+    assert compile_with("include m", files).notices == ["2 Array 2 [l, more] [o, 1]"]
+
+
 def test_templates_without_end_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("environments.ruby.host.MAX_TEMPLATES", 3)
     manifest = "Integer[1, 9].each |$i| { notice(inline_template(\"<%= ${i} %>\")) }\nnotice(inline_template('<%= 1 %>'))"
