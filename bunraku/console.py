@@ -15,16 +15,20 @@ def printer(least: str) -> Callable[[LogEntry], None]:
 
     def log(entry: LogEntry) -> None:
         if LEVELS[entry.level] >= LEVELS[least]:
-            source = entry.source if entry.source not in ("", "Puppet") else ""
-            say(entry.level, f"{source}: {entry.text}" if source else entry.text)
+            say(entry.level, entry.text, entry.source)
 
     return log
 
 
-def say(level: str, text: str) -> None:
-    """`Warning: …`"""
+def say(level: str, text: str, source: str = "") -> None:
+    """Print a message in the form of `log_line`."""
+    print(for_console(log_line(level, text, source)), file=sys.stderr)
+
+
+def log_line(level: str, text: str, source: str = "") -> str:
+    """Return a message as agents print it: `Error: /Stage[main]/…: …`, without a source of no interest."""
     label = {"err": "Error", "emerg": "Emergency", "crit": "Critical"}.get(level, level.capitalize())
-    print(f"{label}: {for_console(text)}", file=sys.stderr)
+    return f"{label}: {text}" if source in ("", "Puppet") else f"{label}: {source}: {text}"
 
 
 def complain(error: PuppetError) -> None:

@@ -20,6 +20,7 @@ from shared.process.command import CommandSpec
 from shared.process.log import escape_controls
 from shared.settings import AgentSettings, load
 
+from ..console import log_line
 from ..peer import answered_lines
 from ..progress import ProgressLine
 from ..rollouts.text import duration_text
@@ -178,12 +179,10 @@ class RunResults:
             line.show(f"{self.total - self.remaining} of {self.total} nodes, {len(self.running)} running")
 
     def _print_log(self, node: str, lines: Sequence[Any]) -> None:
-        """Print lines of a run's log, as the agent itself prints them, behind the node's name."""
+        """Print lines of a run's log behind the node's name."""
         for level, source, message in lines:
             if level != "debug":
-                name = "Error" if level == "err" else str(level).capitalize()
-                place = "" if source == "Puppet" else f"{source}: "
-                print(escape_controls(f"{node}  {name}: {place}{message}"), flush=True)
+                print(escape_controls(f"{node}  {log_line(str(level), message, source)}"), flush=True)
 
     def finish(self) -> None:
         """Print what comes last: the failures, completely, and the numbers of nodes; with --json everything."""
