@@ -11,20 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from language.callables.signatures import Parameter, Signature
-from language.catalog.resources import capitalized_type
-from language.evaluation.runtime import call_method
 from language.functions.api import Closure, Context, Dispatch, Function, LegacyFunction, RubyFunction
 from language.functions.old_api import old_api_value
 from language.host import NotFoundInData
 from language.syntax.source import Source
-from language.values.core import MISSING, Strictness, Value
+from language.values.core import MISSING, Value
 from shared.errors import EvaluationError, Location, PuppetError, Unsupported
-from shared.ral import Platform
 from shared.ruby import RubyChild, RubyProgram
 
 from ..files.code_files import CodeFiles
-from .descriptions import module_data, resource_data, source_data
 from .errors import NONSENSE, LeftBlock, RaisedInRuby
+from .questions import ScopeQuestions
 from .results import BackendCall, BackendResults, Reads
 from .templates import RenderedTemplate
 from .wire import dump_value, load_value
@@ -44,7 +41,7 @@ def _no_compilation() -> None:
     pass
 
 
-class RubyHost:
+class RubyHost(ScopeQuestions):
     """
     One environment's Ruby; its child is started when it is first needed, and again after it has ended.
 
@@ -389,17 +386,6 @@ class RubyHost:
         held = scope.compilation.template_values.get(id(value))
         return held[1] if held is not None and self.own_number(value) is None else value
 
-    def _on_variable(self, scope: Scope, name: str) -> Value:
-        return scope.data_context().variable(name)
-
-    def _on_peek(self, scope: Scope, name: str) -> Value:
-        value = scope.find(name)
-        return None if value is MISSING else value
-
-    def _on_fact(self, scope: Scope, name: str) -> Value:
-        facts = scope.global_scope().find("facts")
-        return Platform(facts).fact(name) if isinstance(facts, dict) else None
-
     def _on_set(self, scope: Scope, name: str, number: int, value: Value) -> None:
         if self._answers:  # a translated template has set it
             self._answers.popleft()
@@ -410,30 +396,6 @@ class RubyHost:
         if isinstance(value, list | dict):
             self._ruby_objects[id(value)] = (value, number)
 
-    def _on_defaults(self, scope: Scope, type_name: str) -> Value:
-        return scope.defaults_of(type_name)
-
-    def _on_find(self, scope: Scope, name: str, kind: str) -> str | None:
-        return scope.compilation.host.find_file(name, kind)
-
-    def _on_exists(self, scope: Scope, name: str) -> bool:
-        return scope.exists(name)
-
-    def _on_bound(self, scope: Scope, name: str) -> bool:
-        return name in scope.vars
-
-    def _on_scope_kind(self, scope: Scope) -> str:
-        return scope.kind
-
-    def _on_source(self, scope: Scope) -> Value:
-        return source_data(scope.source)
-
-    def _on_variables(self, scope: Scope) -> Value:
-        return scope.variables()
-
-    def _on_scope_name(self, scope: Scope) -> str:
-        return scope.name()
-
     def _on_call(self, scope: Scope, name: str, args: list[Value], block: Closure | None) -> Value:
         """Return the function's result, and number and value of each argument that it has changed in place."""
         if self._answers:
@@ -441,12 +403,6 @@ class RubyHost:
         value, changed = scope.call_function(name, args, block), scope.compilation.changed
         changes = [[index, changed[id(arg)][1]] for index, arg in enumerate(args) if id(arg) in changed]
         return [self._as_set(scope, value), changes]
-
-    def _on_function(self, scope: Scope, name: str) -> bool:
-        return scope.has_function(name)
-
-    def _on_method(self, scope: Scope, value: Any, name: str, args: list[Value], block: Closure | None) -> Value:
-        return call_method(scope, name, block, value, *args)
 
     def _on_file_text(self, scope: Scope, context: Any, path: str, known: str | None) -> Value:
         """Return a file's digest, and its text unless that is the digest of the text that Ruby has."""
@@ -458,41 +414,3 @@ class RubyHost:
     def _on_block(self, scope: Scope, number: int, args: list[Value]) -> Value:
         value: Value = self.registered(number)(*args)
         return value
-
-    def _on_log(self, scope: Scope, level: str, text: str) -> None:
-        scope.log(level, text)
-
-    def _on_warn_once(self, scope: Scope, kind: str, key: str, text: str) -> None:
-        scope.warn_once(kind, key, text)
-
-    def _on_setting(self, scope: Scope, name: str) -> Value:
-        value = scope.setting(name)
-        return scope.compilation.reporter.strict.value if name == "strict" else value
-
-    def _on_set_strict(self, scope: Scope, value: str) -> None:
-        scope.compilation.reporter.strict = Strictness(value)
-
-    def _on_environment(self, scope: Scope) -> str:
-        return scope.compilation.host.environment
-
-    def _on_module(self, scope: Scope, name: str) -> Value:
-        return module_data(scope.compilation.host, name)
-
-    def _on_facts(self, scope: Scope) -> Value:
-        return self._on_peek(scope.global_scope(), "facts")
-
-    def _on_classes(self, scope: Scope) -> Value:
-        return list(scope.compilation.catalog.classes)
-
-    def _on_tags(self, scope: Scope) -> Value:
-        return list(scope.compilation.catalog.tags)
-
-    def _on_resource(self, scope: Scope, type_name: str, title: str) -> Value:
-        type_name = capitalized_type(type_name)
-        return resource_data(scope.compilation.catalog.find(type_name, capitalized_type(title) if type_name == "Class" else title))
-
-    def _on_resources(self, scope: Scope) -> Value:
-        return [resource_data(resource) for resource in scope.compilation.catalog]
-
-    def _on_own_resource(self, scope: Scope) -> Value:
-        return resource_data(scope.resource)
