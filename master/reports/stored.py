@@ -13,7 +13,8 @@ from typing import IO
 from shared.names import is_certname
 
 _FILE = re.compile(r"(\d{12})(?:-(\d{1,5}))?\.yaml", re.ASCII)
-_FIELD = re.compile(rb"(status|environment|puppet_version|noop|corrective_change|cached_catalog_status): *(.*)", re.MULTILINE)
+_FIELD = re.compile(rb"(status|environment|puppet_version|noop|corrective_change|cached_catalog_status): *(.*)")  # at a line's beginning
+_FIELD_IN_BODY = re.compile(rb"\n" + _FIELD.pattern)  # resources and events have fields of these names too, further to the right
 _FIELDS = 6
 MAX_LINE = 64 * 1024  # bytes of a line; longer ones hold no field that is needed
 
@@ -91,7 +92,7 @@ def report_in(lines: IO[bytes], node: str, received: datetime | None, file: str 
 def report_of(body: bytes, node: str, received: datetime) -> LatestReport:
     """Do the same for a report in memory."""
     fields: dict[str, str] = {}
-    for match in _FIELD.finditer(body):
+    for match in _FIELD_IN_BODY.finditer(body):
         fields.setdefault(match[1].decode("ascii"), _text(match))
     return _latest(fields, node, received, "")
 

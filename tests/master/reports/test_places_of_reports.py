@@ -14,7 +14,7 @@ from master.reports.database import DatabaseReports
 from master.reports.processors import Store
 from master.reports.stored import LatestReport
 from shared.errors import BadRequest
-from shared.models.report import Log, Report
+from shared.models.report import Event, Log, Report, ResourceStatus
 from shared.state.database import StateDatabase
 from shared.state.tables import reports as table
 
@@ -89,6 +89,15 @@ async def test_what_a_report_says_is_known_without_its_details(store: Store | Da
     (run,) = await latest(store)
     assert (run.status, run.noop, run.corrective_change, run.cached_catalog) == ("changed", True, True, True)
     assert (run.environment, run.puppet_version) == ("test", "8.10.0")
+
+
+@pytest.mark.parametrize("corrected", [True, False])
+async def test_what_a_resource_says_is_not_taken_for_what_the_report_says(store: Store | DatabaseReports, corrected: bool) -> None:
+    event = Event(name="created", property="ensure", status="failure", corrective_change=not corrected)
+    status = ResourceStatus(resource="File[/a]", resource_type="File", title="/a", events=[event], corrective_change=not corrected)
+    await store.process(report("n", "changed", corrective_change=corrected).model_copy(update={"resource_statuses": {"File[/a]": status}}))
+    (run,) = await latest(store)
+    assert (run.status, run.corrective_change) == ("changed", corrected)
 
 
 async def test_reports_of_a_node_are_forgotten_with_it(store: Store | DatabaseReports) -> None:
