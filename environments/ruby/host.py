@@ -21,6 +21,7 @@ from shared.ruby import RubyChild, RubyProgram
 
 from ..files.code_files import CodeFiles
 from .errors import NONSENSE, LeftBlock, RaisedInRuby
+from .objects import RubyObjects
 from .questions import ScopeQuestions
 from .results import BackendCall, BackendResults, Reads
 from .templates import RenderedTemplate
@@ -41,7 +42,7 @@ def _no_compilation() -> None:
     pass
 
 
-class RubyHost(ScopeQuestions):
+class RubyHost(RubyObjects, ScopeQuestions):
     """
     One environment's Ruby; its child is started when it is first needed, and again after it has ended.
 
@@ -54,6 +55,7 @@ class RubyHost(ScopeQuestions):
     def __init__(
         self, program: RubyProgram, libraries: Callable[[], Sequence[str]], note: Callable[[str, int], object], files: CodeFiles
     ) -> None:
+        super().__init__()
         self.program = program
         self.libraries = libraries
         self.note = note
@@ -61,18 +63,13 @@ class RubyHost(ScopeQuestions):
         self._templates: dict[tuple[str | None, str], RenderedTemplate] = {}
         self._functions: dict[tuple[str, str | None, str], int] = {}
         self._loaded: set[int] = set()  # numbers of the templates and functions that the child has
-        self._numbers = 0
         self._answers: deque[Any] = deque()  # of functions that the template has called before Ruby renders it
         self._asked_at = 0  # when the outermost of the running questions was asked
-        self._scopes: list[Any] = []  # the scopes of the running questions, innermost last
-        self._ruby_objects: dict[int, tuple[Value, int]] = {}  # by identity: values that Ruby set, and its numbers for its own objects
         self._compilation: Callable[[], Any] = _no_compilation  # the one that Ruby works for, weakly
-        self._caches: dict[int, object] = {}  # by identity: those of look-ups, whose content Ruby has
         self._results = BackendResults(files)
         self._reads: Reads = ()  # what the last answer says that Ruby has read
         self._changes: list[tuple[Any, Value]] = []  # and changed in place
         self._questions = 0  # that Ruby has asked, those for the content of data files apart
-        self._registered: dict[int, Any] = {}  # values that Ruby knows by a number, until the outermost question is answered
 
     def close(self) -> None:
         """End the child; the next question starts one."""
@@ -309,36 +306,6 @@ class RubyHost(ScopeQuestions):
             self._scopes.pop()
             if not self._scopes:
                 self._registered.clear()
-
-    # --- Objects, for the wire ---
-
-    def register(self, value: Any) -> int:
-        """Return a number by which Ruby can refer to a value."""
-        self._numbers += 1
-        self._registered[self._numbers] = value
-        return self._numbers
-
-    def registered(self, number: int) -> Any:
-        """Return the value of a number that `register` gave."""
-        if number not in self._registered:
-            raise EvaluationError("Ruby gave a value that it was given in an earlier call", hint="It may not keep it.")
-        return self._registered[number]
-
-    def keep_own(self, value: Value, number: int) -> Value:
-        """Return a collection; as long as one catalog is compiled, Ruby gets its own of that number when it is handed back."""
-        if self._scopes[-1] is not None:
-            self._ruby_objects[id(value)] = (value, number)
-        return value
-
-    def cache_number(self, cache: object) -> int:
-        """Return the number by which Ruby knows the cache of a back end, as long as one catalog is compiled."""
-        self._caches[id(cache)] = cache
-        return id(cache)
-
-    def own_number(self, value: Value) -> int | None:
-        """Return Ruby's number for a collection; None when Ruby has none of its own for it."""
-        own = self._ruby_objects.get(id(value)) if self._ruby_objects else None
-        return None if own is None else own[1]
 
     def block(self, number: int, parameters: int, rest: bool) -> Closure:
         """Return a lambda that calls a Ruby block; `rest`: it takes any number of arguments beyond its `parameters`."""
