@@ -13,6 +13,7 @@ __all__ = [
     "loaded",
     "module_sources",
     "module_types",
+    "repeated_calls",
     "revisions",
     "ruby",
     "runs",

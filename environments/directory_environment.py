@@ -31,7 +31,9 @@ from .files.globbing import Globbing
 from .files.manifest_access import ManifestAccess
 from .hiera import DataLayers, DataSources, detached_context, look_up
 from .module_types.registry import ModuleTypes, RubyTypeCache
+from .repeated_calls import ProgramCall, RepeatableCall, RepeatedCalls, digest_of_result
 from .ruby import RubyHost, RubyProgram
+from .ruby.recording import RubyCall
 from .store_questions import AskPuppetDb, StoreQuestions
 
 _MODULE = re.compile(r"[a-z]\w*", re.ASCII)
@@ -104,7 +106,10 @@ class DirectoryEnvironment:
             note=services.note,
         )
         self._modules: dict[str, str | None] = {}
-        self._ruby = RubyHost(services.ruby, self._libraries, self._note_ruby, self.live) if services.ruby is not None else None
+        self.calls = RepeatedCalls(self._begin_repeats, self._repeat)
+        self._ruby: RubyHost | None = None
+        if services.ruby is not None:
+            self._ruby = RubyHost(services.ruby, self._libraries, self._note_ruby, self.live, self.calls)
         self._data = DataSources(
             files,
             environment=environment.name,
@@ -247,6 +252,20 @@ class DirectoryEnvironment:
                 f"Execution of '{' '.join(command)}' returned {process.returncode}: {output.strip()}"
             )
         return output
+
+    def is_executed_again(self, command: Sequence[str], output: str) -> bool:
+        return self.calls.add(ProgramCall(tuple(command), digest_of_result(output.encode())))
+
+    def _begin_repeats(self) -> None:
+        if self._ruby is not None:
+            self._ruby.begin_repeats()
+
+    def _repeat(self, call: RepeatableCall) -> bytes:
+        """Make a call again, and return the digest of its result; EvaluationError."""
+        if isinstance(call, ProgramCall):
+            return digest_of_result(self.execute(call.command).encode())
+        assert isinstance(call, RubyCall)
+        return self._ruby.repeat(call) if self._ruby is not None else b""
 
     @property
     def ruby(self) -> RubyRuntime | None:

@@ -229,12 +229,21 @@ class LookupMethods(InstanceMethods):
 class RubyRuntime(Protocol):
     """The interface for modules' code in Ruby: ERB templates and functions."""
 
-    def erb(self, scope: Any, text: str, name: str | None, file: str | None, answers: Sequence[Any] = ()) -> str:
+    def erb(
+        self,
+        scope: Any,
+        text: str,
+        name: str | None,
+        file: str | None,
+        answers: Sequence[Any] = (),
+        impurity: tuple[str, int] | None = None,
+    ) -> str:
         """
         Return the text of a template, as `scope` sees it; without `name` it was given as text.
 
         Args:
             answers: what the first functions that the template calls return; they have been called already.
+            impurity: what it may read besides what it is given, and the line; None: nothing.
         """
 
     def has_set(self, value: Any) -> bool:
@@ -289,6 +298,9 @@ class CompilerHost(Protocol):
 
     def execute(self, command: Sequence[str]) -> str:
         """Return the output of a program on the compiling host; raise EvaluationError when it fails."""
+
+    def is_executed_again(self, command: Sequence[str], output: str) -> bool:
+        """Return whether a program that `execute` has run is run again, and has the same output, before the catalog is used again."""
 
     @property
     def ruby(self) -> RubyRuntime | None:

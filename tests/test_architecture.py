@@ -67,7 +67,7 @@ LAYERS = {
         "commands",
     ),
     "environments": (
-        "files revisions",
+        "files repeated_calls revisions",
         "directories hiera module_types ruby versions",
         "code_commands config_version first runs settings store_questions",
         "directory_environment",

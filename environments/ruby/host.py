@@ -20,9 +20,11 @@ from shared.errors import EvaluationError, Location, PuppetError, Unsupported
 from shared.ruby import RubyChild, RubyProgram
 
 from ..files.code_files import CodeFiles
+from ..repeated_calls import RepeatedCalls
 from .errors import NONSENSE, LeftBlock, RaisedInRuby
 from .objects import RubyObjects
 from .questions import ScopeQuestions
+from .recording import NOT_FOUND, Recording, Replay, RubyCall, RubyCode, has_own
 from .results import BackendCall, BackendResults, Reads
 from .templates import RenderedTemplate
 from .wire import dump_value, load_value
@@ -34,12 +36,15 @@ HOST = Path(__file__).with_name("host.rb")
 
 MAX_TEMPLATES = 2000
 """Templates in the cache; a site that puts facts into the text of inline_template() has no end of them."""
-NOT_FOUND = 0
-"""The number of the exception that says that a look-up finds nothing, which Ruby raises by itself."""
 
 
 def _no_compilation() -> None:
     pass
+
+
+def _repeated() -> object:
+    """Stands for a compilation whose calls are made again."""
+    return _repeated
 
 
 class RubyHost(RubyObjects, ScopeQuestions):
@@ -50,22 +55,31 @@ class RubyHost(RubyObjects, ScopeQuestions):
         libraries: returns the folders lib/ of the modules.
         note: is called with each of their files that Ruby read by itself, and a time before it did (nanoseconds of time.time).
         files: the files that functions and templates read by themselves.
+        calls: records calls that may read something else.
     """
 
     def __init__(
-        self, program: RubyProgram, libraries: Callable[[], Sequence[str]], note: Callable[[str, int], object], files: CodeFiles
+        self,
+        program: RubyProgram,
+        libraries: Callable[[], Sequence[str]],
+        note: Callable[[str, int], object],
+        files: CodeFiles,
+        calls: RepeatedCalls,
     ) -> None:
         super().__init__()
         self.program = program
         self.libraries = libraries
         self.note = note
+        self.calls = calls
         self._child: RubyChild | None = None
         self._templates: dict[tuple[str | None, str], RenderedTemplate] = {}
-        self._functions: dict[tuple[str, str | None, str], int] = {}
+        self._functions: dict[RubyCode, int] = {}
         self._loaded: set[int] = set()  # numbers of the templates and functions that the child has
         self._answers: deque[Any] = deque()  # of functions that the template has called before Ruby renders it
         self._asked_at = 0  # when the outermost of the running questions was asked
         self._compilation: Callable[[], Any] = _no_compilation  # the one that Ruby works for, weakly
+        self._recordings: list[Recording] = []  # of the running calls, innermost last
+        self._has_recorded_objects = False  # whether the compilation has objects of Ruby's from recorded calls
         self._results = BackendResults(files)
         self._reads: Reads = ()  # what the last answer says that Ruby has read
         self._changes: list[tuple[Any, Value]] = []  # and changed in place
@@ -78,23 +92,32 @@ class RubyHost(RubyObjects, ScopeQuestions):
 
     # --- templates ---
 
-    def erb(self, scope: Scope, text: str, name: str | None, file: str | None, answers: Sequence[Any] = ()) -> str:
+    def erb(
+        self,
+        scope: Scope,
+        text: str,
+        name: str | None,
+        file: str | None,
+        answers: Sequence[Any] = (),
+        impurity: tuple[str, int] | None = None,
+    ) -> str:
         """
         Return the rendered text of a template.
 
         Args:
             name: None when the template is the text given to inline_template().
             answers: the results of the first functions that the template calls; they have been called already.
+            impurity: inputs that it may read in addition to the scope's, and the line; None: none.
 
         Raises:
             EvaluationError: rendering failed; the message has the reference's words.
         """
         try:
-            template = self._template(scope, text, file)
-            self._load(scope, template.number, "template", text, file)
+            code = RubyCode("", text, file)
+            number = self._loaded_number(scope, code)
             self._answers = deque(answers)
-            variables = template.variables(scope)
-            rendered = self._ask(scope, "render", template.number, variables)
+            variables = self._template(scope, text, file).variables(scope)
+            rendered = self._run(scope, code, impurity, number, variables)
             self._keep_changes(scope, variables)
         except RaisedInRuby as error:
             subject = f"The template {name}" if name is not None else "The text given to inline_template()"
@@ -112,7 +135,7 @@ class RubyHost(RubyObjects, ScopeQuestions):
         """Return whether Ruby has an object of its own for a value of a variable."""
         return id(value) in self._ruby_objects
 
-    def _template(self, scope: Scope, text: str, file: str | None) -> RenderedTemplate:
+    def _template(self, scope: Scope | None, text: str, file: str | None) -> RenderedTemplate:
         template = self._templates.get((file, text))
         if template is None:
             if len(self._templates) >= MAX_TEMPLATES:
@@ -136,23 +159,19 @@ class RubyHost(RubyObjects, ScopeQuestions):
         Raises:
             EvaluationError: it defines none, or cannot be read.
         """
-        number = self._functions.get((name, source.file, source.text))
-        if number is None:
-            self._numbers += 1
-            number = self._functions[name, source.file, source.text] = self._numbers
+        code = RubyCode(name, source.text, source.file)
+        number = self._number(None, code)
 
         def call(context: Context, index: int, args: Sequence[Value], block: Closure | None, *, is_legacy: bool = False) -> Value:
-            if impurity is not None:
-                context.mark_uncacheable(impurity[0], Location(source.file, impurity[1]))
             scope: Any = context
             backend = BackendCall.of(number, index, args) if impurity is None else None
             try:
-                self._load(scope, number, "load", name, source.text, source.file)
+                self._loaded_number(scope, code)
                 self._answers.clear()
                 if backend is not None:
                     return self._call_backend(backend, scope, list(args))
                 sent = [old_api_value(arg) for arg in args] if is_legacy else list(args)
-                value: Value = self._ask(scope, "call", number, index, sent, block)
+                value: Value = self._run(scope, code, impurity, number, index, sent, block)
                 self._keep_changes(scope, args, is_copied=is_legacy)
                 return value
             except RaisedInRuby as error:
@@ -161,7 +180,7 @@ class RubyHost(RubyObjects, ScopeQuestions):
 
         try:
             self._loaded.discard(number)
-            definition = self._load(None, number, "load", name, source.text, source.file)
+            definition = self._load(None, number, "load", *code)
         except RaisedInRuby as error:
             self._refuse_lacking(error, f"The function '{name}'")
             raise EvaluationError(f"Could not load the function '{name}': {error.message}", hint=f"It is at {error.location}") from error
@@ -241,7 +260,76 @@ class RubyHost(RubyObjects, ScopeQuestions):
                 hint="Functions of the language, scope and Ruby's library are here. A function can be written in Python instead.",
             ) from error
 
+    # --- code that may read something else ---
+
+    def _run(self, scope: Scope, code: RubyCode, impurity: tuple[str, int] | None, number: int, *args: Any) -> Any:
+        """
+        Return the value of a function, or the text of a template.
+
+        A call of code that may read something else is recorded, to be made again; if that is not possible the catalog is uncacheable.
+        """
+        data = dump_value([number, *args], self)
+        if self._has_recorded_objects and has_own(data):
+            scope.mark_uncacheable("gets an object that Ruby has made of something else than what it was given")
+        if impurity is None:
+            return self._put(scope, code.op, data)
+        call: RubyCall | None = None
+        try:
+            if not self.calls.wants(code.subject):
+                return self._put(scope, code.op, data)
+            recording = Recording(code, data[1:], len(self._scopes) + 1)
+            recording.is_repeatable &= not self._answers
+            self._recordings.append(recording)
+            try:
+                return self._put(scope, code.op, data)
+            finally:
+                self._recordings.pop()
+                self._has_recorded_objects |= recording.has_own
+                call = recording.call()
+        finally:
+            if call is None or not self.calls.add(call):
+                scope.mark_uncacheable(impurity[0], Location(code.file, impurity[1]) if code.file is not None else None)
+
+    def begin_repeats(self) -> None:
+        """Prepare for calls that are made again, for one catalog."""
+        self._compilation = _no_compilation
+
+    def repeat(self, call: RubyCall) -> bytes:
+        """Return the digest of the result that a call has now; b"" for none, or when Ruby asks something else meanwhile."""
+        child = self._live_child(None)
+        if self._compilation is not _repeated:
+            self._begin(_repeated, wants_debug=False)
+        replay = Replay(call, self.register)
+        try:
+            number, asked_at = self._loaded_number(None, call.code), time.time_ns()
+            message = child.ask({"op": call.code.op, "args": [number, *replay.args]}, replay.answer)
+            self._note_libraries(message, asked_at)
+        except RaisedInRuby:
+            return b""
+        finally:
+            self._registered.clear()
+        return replay.result_of(message)
+
     # --- questions to Ruby ---
+
+    def _number(self, scope: Scope | None, code: RubyCode) -> int:
+        """Return the number by which Ruby knows a function or template, or will know it."""
+        if not code.name:
+            return self._template(scope, code.text, code.file).number
+        number = self._functions.get(code)
+        if number is None:
+            self._numbers += 1
+            number = self._functions[code] = self._numbers
+        return number
+
+    def _loaded_number(self, scope: Scope | None, code: RubyCode) -> int:
+        """Return the same after Ruby has loaded it."""
+        number = self._number(scope, code)
+        if code.name:
+            self._load(scope, number, "load", *code)
+        else:
+            self._load(scope, number, "template", code.text, code.file)
+        return number
 
     def _load(self, scope: Scope | None, number: int, op: str, *args: Any) -> Any:
         """Send a template or function to the child by the operation `op`; return Ruby's answer, None when the child had it already."""
@@ -266,26 +354,34 @@ class RubyHost(RubyObjects, ScopeQuestions):
             self._ask(scope, "setup", list(self.libraries()))
         self.program.mark_used(child)
         if scope is not None and scope.compilation is not self._compilation():
-            self._compilation = weakref.ref(scope.compilation)
-            self._ruby_objects.clear()
-            self._caches.clear()
-            self._results.begin()
-            self._ask(scope, "begin", scope.compilation.log.wants_debug)
+            self._begin(weakref.ref(scope.compilation), wants_debug=scope.compilation.log.wants_debug)
         return child
+
+    def _begin(self, compilation: Callable[[], Any], *, wants_debug: bool) -> None:
+        self._compilation, self._has_recorded_objects = compilation, False
+        self._ruby_objects.clear()
+        self._caches.clear()
+        self._results.begin()
+        self._ask(None, "begin", wants_debug)
 
     def _ask(self, scope: Scope | None, op: str, *args: Any) -> Any:
         """Return Ruby's answer; raise RaisedInRuby when it raises, or the error of this process that passed through it."""
+        return self._put(scope, op, dump_value(list(args), self))
+
+    def _put(self, scope: Scope | None, op: str, data: Any) -> Any:
+        """Do the same with arguments in the form for Ruby."""
         child = self._child
         assert child is not None
         if not self._scopes:
             self._asked_at = time.time_ns()
         self._scopes.append(scope)
         try:
-            message = child.ask({"op": op, "args": dump_value(list(args), self)}, partial(self._answer, child))
+            message = child.ask({"op": op, "args": data}, partial(self._answer, child))
             if message.get("exhausted"):  # no descriptors or memory are left in it
                 child.end()
-            for path in message.get("libraries", ()):
-                self.note(path, self._asked_at)
+            self._note_libraries(message, self._asked_at)
+            if (recording := self._recording()) is not None:
+                recording.end(message)
             self._reads = message.get("reads", ())
             self._changes = [(place, load_value(data, self)) for place, data in message.get("changes", ())]
             if scope is not None and not self._results.are_true(self._reads):
@@ -307,12 +403,23 @@ class RubyHost(RubyObjects, ScopeQuestions):
             if not self._scopes:
                 self._registered.clear()
 
+    def _note_libraries(self, message: dict[str, Any], since: int) -> None:
+        for path in message.get("libraries", ()):
+            self.note(path, since)
+
+    def _recording(self) -> Recording | None:
+        """Return the recording of the question that Ruby is answering; None when it is not recorded."""
+        last = self._recordings[-1] if self._recordings else None
+        return last if last is not None and last.depth == len(self._scopes) else None
+
     def block(self, number: int, parameters: int, rest: bool) -> Closure:
         """Return a lambda that calls a Ruby block; `rest`: it takes any number of arguments beyond its `parameters`."""
         scope = self._scopes[-1]
 
         def call(*args: Value) -> Value:
             try:
+                for recording in self._recordings:
+                    recording.is_repeatable = False  # the block would not be run
                 value: Value = self._ask(scope, "yield", number, list(args))
                 return value
             except RaisedInRuby as error:
@@ -324,6 +431,13 @@ class RubyHost(RubyObjects, ScopeQuestions):
     # --- questions of Ruby's ---
 
     def _answer(self, child: RubyChild, message: dict[str, Any]) -> dict[str, Any]:
+        recording = self._recording()
+        answer = self._found(child, message)
+        if recording is not None:
+            recording.note(message, answer)
+        return answer
+
+    def _found(self, child: RubyChild, message: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to a question of Ruby's. Errors pass through Ruby; an exception that ends a compile is raised."""
         scope: Scope | None = self._scopes[-1]
         self._questions += 1

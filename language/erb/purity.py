@@ -30,13 +30,13 @@ _CONSTRUCT_WORDS = (
 )
 
 _METHOD_WORDS = (
-    "assoc between? bytes bytesize call capitalize! casecmp casecmp? ceil chomp! chop! clamp clear "
+    "assoc at backtrace between? bytes bytesize call capitalize! casecmp casecmp? ceil chomp! chop! clamp clear clone "
     "collect_concat combination crypt cycle deep_merge default delete! delete_at delete_if denominator digits "
     "divmod downcase! drop_while each_char each_cons each_entry each_line each_slice each_byte entries even? except exclude_end? "
     "fdiv fetch_values fill filter! filter_map finite? flatten! floor freeze frozen? grep grep_v group_by gsub! hex infinite? "
-    "insert instance_of? intersect? intersection is_a? itself join keep_if keep kind_of? lcm gcd ljust lstrip! match? max_by "
+    "insert instance_of? intersect? intersection is_a? itself join keep_if keep kind_of? lcm gcd ljust lstrip! mask match? max_by "
     "min_by minmax minmax_by modulo named_captures names captures negative? next next! none? oct odd? one? ord partition "
-    "permutation pop positive? post_match pre_match pred prefix prepend product rassoc reject! remainder replace respond_to? reverse! "
+    "permutation pop positive? post_match pre_match pred prefix prepend product pack rassoc reject! remainder replace respond_to? reverse! "
     "reverse_each rindex rotate rpartition rstrip! scrub select! shift slice slice! squeeze squeeze! step strip! sub! "
     "succ swapcase! symmetric_difference take_while tally then tr! tr_s transform_keys transform_keys! transform_values "
     "transform_values! truncate union unicode_normalize uniq! upcase! upto downto valid_encoding? with_index with_object "
@@ -53,6 +53,8 @@ _PLAIN_WORDS = (
     "catch throw loop private protected public"
 )
 
+_TEMPLATE_CALLS = frozenset(("all_tags", "classes", "tags"))
+"""Methods that templates have besides."""
 _KERNEL_WORDS = (
     "abort at_exit autoload binding caller caller_locations eval exec exit fork gets global_variables load local_variables method "
     "open p pp print printf proc putc puts rand readline readlines require require_relative select send set_trace_func sleep spawn "
@@ -246,7 +248,8 @@ class _Search:
             return None  # judged with its call
         if name in self.variables:
             return None if name not in _KERNEL or self._is_parameter(node, name) or self._is_assigned(node, name) else ""
-        return None if name in self.own_methods or name in _PLAIN_CALLS or (name == "scope_param" and not self.is_template) else ""
+        listed = _TEMPLATE_CALLS if self.is_template else ("scope_param",)
+        return None if name in self.own_methods or name in _PLAIN_CALLS or name in listed else ""
 
     def _is_parameter(self, node: Node, name: str) -> bool:
         """Return whether a name is that of a parameter of a block or method that the node is in."""

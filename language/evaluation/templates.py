@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from shared.errors import EvaluationError, Location, ParseError, Unsupported
+from shared.errors import EvaluationError, ParseError, Unsupported
 
 from ..erb import Doubt, RubyStop
 from ..erb.runtime.session import TemplateSession
@@ -88,11 +88,8 @@ def render_erb(scope: Scope, text: str, name: str | None, file: str | None) -> s
         except RubyStop as error:
             stop = error
     if host.ruby is not None:
-        if template.impurity is not None:
-            # Ruby may read clocks and files without our knowledge, so that the catalog cannot be reused.
-            scope.mark_uncacheable(template.impurity[0], Location(file, template.impurity[1]) if file is not None else None)
         # Ruby starts from the beginning; the answers of functions that were called are passed on, since they may have side effects.
-        return host.ruby.erb(scope, text, name, file, session.answers)
+        return host.ruby.erb(scope, text, name, file, session.answers, template.impurity)
     if stop is None or isinstance(stop, Doubt):
         line, reason = (template.line, template.reason) if stop is None else (template_line(stop.__traceback__), str(stop))
         place = f" (line {line}: {reason})" if line else ""

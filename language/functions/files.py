@@ -76,8 +76,11 @@ def generate(context: CatalogContext, *command: Value) -> str:
         raise EvaluationError("Generators can only contain alphanumerics, file separators, and dashes")
     if "/.." in program:
         raise EvaluationError("Can not use generators with '..' in them.")
-    context.mark_uncacheable("generate() is called")
-    return context.compilation.host.execute([program, *arguments])
+    host = context.compilation.host
+    output = host.execute([program, *arguments])
+    if not host.is_executed_again([program, *arguments], output):
+        context.mark_uncacheable("generate() is called")
+    return output
 
 
 @function("file", "Any paths+")

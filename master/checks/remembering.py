@@ -18,7 +18,7 @@ _CHANGES = {
     "code": "were compiled for changed code",
     "node": "for changed facts or classes",
     "files": "for changed data or templates",
-    "answers": "for other answers of a PuppetDB",
+    "answers": "for other answers of a PuppetDB, of programs or of Ruby",
 }
 
 

@@ -3,9 +3,10 @@ The cache of catalogs that need not be compiled again, because their inputs are 
 
 A catalog depends on the environment's own files, which `LoadedEnvironments` watches, and of another version of them on those that it
 used (`CodeDependencies`); on what it read of its node (`NodeDependencies`);
-on the files that are read anew each time: data, templates; and on a PuppetDB's answers to what it asked, which is asked again
-(`StoreQuestions`). It is answered from memory when all of that is unchanged, with the lines that its compilation logged. A catalog that
-depends on something else (programs, random numbers, the time, functions of modules that do not say `pure`) is compiled every time.
+on the files that are read anew each time: data, templates; on the results of programs and of Ruby that may read something else, which are
+called again (`RepeatedCalls`); and on a PuppetDB's answers to what it asked, which is asked again (`StoreQuestions`). It is answered from
+memory when all of that is unchanged, with the lines that its compilation logged. A catalog that depends on something else (random numbers,
+the time, Python functions of modules that do not say `pure`) is compiled every time.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from environments.files.code_files import SeenFiles
 from environments.loaded import LoadedEnvironment
+from environments.repeated_calls import RepeatableCall
 from environments.store_questions import AskedQuestion
 from language.errors.locations import FINAL
 from language.evaluation.dependencies import NodeDependencies, UncacheableReason
@@ -46,6 +48,7 @@ class CachedCatalog:
             next request replace them.
         compiled: The catalog, and what a PuppetDB gets of it, with the UUID as it is.
         questions: What it asked a PuppetDB.
+        calls: The calls whose results it depends on.
         uuid: The catalog's UUID, as it stands in the JSON.
         logs: What was logged while it was compiled.
     """
@@ -57,6 +60,7 @@ class CachedCatalog:
     values: str
     files: SeenFiles
     questions: Sequence[AskedQuestion]
+    calls: Sequence[RepeatableCall]
     compiled: CompiledCatalog
     uuid: str
     logs: Sequence[LogEntry]
@@ -67,7 +71,7 @@ class CachedCatalog:
         """
         Return the reason, one of ORIGINS, why a compilation may give another catalog; MEMORY when there is none.
 
-        Its queries are repeated only when all other inputs are unchanged.
+        Its calls and queries are repeated only when all other inputs are unchanged.
         """
         # Cheapest first: most changes are a new environment or new facts.
         if self.environment is not environment and (self.code is None or not self.code.are_equal_in(environment)):
@@ -76,6 +80,8 @@ class CachedCatalog:
             return "node"
         if not self.files.are_unchanged(environment.live.root, environment.live.pin):
             return "files"
+        if not environment.host.calls.are_unchanged(self.calls):
+            return "answers"
         # Last, because the PuppetDB has to be asked.
         return MEMORY if are_answers_unchanged(self.questions) else "answers"
 
@@ -101,6 +107,7 @@ class CachedCatalog:
             + len(self.values)
             + _FILE * len(self.files)
             + _QUESTION * len(self.questions)
+            + sum(call.size for call in self.calls)
             + (self.code.size if self.code is not None else 0)
         )
 

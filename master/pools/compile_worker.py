@@ -125,7 +125,7 @@ class CompileWorker:
         changed = ""
         for _ in range(ATTEMPTS):
             loaded = self.environments.get(job["environment"], job.get("pin", ""))
-            with loaded.host.questions.record():
+            with loaded.host.questions.record(), loaded.host.calls.record():
                 compiled, changed = self._answer_or_compile(loaded, job, log)
             if compiled is not None:
                 return compiled
@@ -152,7 +152,7 @@ class CompileWorker:
                 is_stored=job["is_stored"],
             )
         except Overtime as over:
-            over.hint = "The PuppetDB did not answer the catalog's queries again in this time."
+            over.hint = "A PuppetDB, a program or Ruby did not answer the catalog's questions again in this time."
             raise
         self.reasons = []
         if cached is not None:
@@ -227,8 +227,9 @@ class CompileWorker:
         def remember() -> None:
             if reads is None:
                 return
-            # A catalog that queried a PuppetDB has no record: other nodes' data are no function of the code.
-            if made_of is not None and self.records is not None and loaded.host.questions.asked() == ():
+            calls = loaded.host.calls.made()
+            # A catalog that queried a PuppetDB or made calls has no record: their answers are no function of the code.
+            if made_of is not None and self.records is not None and loaded.host.questions.asked() == () and not calls:
                 self.records.add(node.certname, made_of.record(reads, node))
             if self.memo.limit:
                 questions = loaded.host.questions.asked()
@@ -242,6 +243,7 @@ class CompileWorker:
                     values=reads.values(node),
                     files=loaded.live.take_seen(),
                     questions=questions or (),
+                    calls=calls,
                     compiled=compiled,
                     uuid=catalog["catalog_uuid"],
                     logs=log_entries,

@@ -251,7 +251,6 @@ def test_what_was_read_and_changed_is_compiled(tmp_path: Path, what: str) -> Non
     [
         ('notify { "${time()}": }', {}),
         ('notify { "${Timestamp()}": }', {}),
-        ("notify { generate('/bin/echo', 'x'): }", {}),
         ("notify { shuffle('abc'): }", {}),
         ("notify { str2saltedsha512('abc'): }", {}),
         (
@@ -315,15 +314,15 @@ def test_it_is_known_what_a_catalog_was_compiled_for(tmp_path: Path, changed: di
 def test_the_code_is_named_that_keeps_a_catalog_from_memory(tmp_path: Path) -> None:
     files = {
         "manifests/site.pp": "include m\n\n$x = time()\n",
-        "modules/m/manifests/init.pp": "class m {\n  [1, 2].each |$i| {\n    notify { \"${i} ${generate('/bin/echo', 'x')}\": }\n  }\n}\n",
+        "modules/m/manifests/init.pp": "class m {\n  [1, 2].each |$i| {\n    notify { \"${i} ${shuffle('x')}\": }\n  }\n}\n",
     }
     site = Site(tmp_path, files)
     site.ask()
     assert site.bench.reasons == [
-        ("m/manifests/init.pp line 3", "generate() is called"),
+        ("m/manifests/init.pp line 3", "shuffle() is called"),
         ("manifests/site.pp line 3", "the time is asked for"),
     ]
-    site.write({name: text.replace("time()", "1").replace("generate('/bin/echo', 'x')", "1") for name, text in files.items()})
+    site.write({name: text.replace("time()", "1").replace("shuffle('x')", "1") for name, text in files.items()})
     site.ask()
     assert site.bench.reasons == []
 
@@ -532,7 +531,7 @@ def test_memory_gives_the_same_with_code_in_ruby(pieces: list[str], steps: list[
 @pytest.mark.slow
 @pytest.mark.parametrize("native", [True, False])
 def test_a_catalog_with_ruby_in_it_comes_from_memory(tmp_path: Path, native: bool) -> None:
-    pieces = [piece for piece in RUBY_PIECES if "clock" not in piece and "all.erb" not in piece]
+    pieces = [piece for piece in RUBY_PIECES if "all.erb" not in piece]
     site = Site(tmp_path, {"manifests/site.pp": "\n".join(pieces), **MODULE, **RUBY_MODULE}, ruby=PROGRAM)
     site.bench.environments.settings.compiler["native_templates"] = native
     try:
@@ -540,9 +539,6 @@ def test_a_catalog_with_ruby_in_it_comes_from_memory(tmp_path: Path, native: boo
         assert site.bench.reasons == []
         assert _outcome(site, site.bench, FACTS) == first
         assert site.bench.memo.hits == 1
-        site.write({"manifests/site.pp": "\n".join(RUBY_PIECES)})
-        site.ask()
-        assert site.bench.reasons == [("m/lib/puppet/functions/m/clock.rb line 3", "Time.now")]
     finally:
         site.bench.environments.forget()
 

@@ -41,6 +41,8 @@ def legacy(body: str) -> str:
         "Gem::Version.new(RUBY_VERSION) < Gem::Version.new('2.4.0')\n  end\n\n  private\n\n  def helper(y)\n    y",
         "Puppet.warning('careful')\n    raise Puppet::ParseError, 'no' unless x",
         "RUBY_VERSION",
+        "y = x.clone\n    [y.at(0)].pack('n') + IPAddr.new(y).mask(24).to_s",
+        "begin\n      x.size\n    rescue => e\n      raise Puppet::ParseError, e.message, e.backtrace\n    end",
         "File.exist?(x) ? File.read(x) : Puppet[:confdir]",
         'begin\n      x.size\n    rescue Yaml::SyntaxError => e\n      raise Puppet::Error, "no: #{e.message}"\n    end',
     ],
