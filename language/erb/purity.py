@@ -33,7 +33,7 @@ _METHOD_WORDS = (
     "assoc at backtrace between? bytes bytesize call capitalize! casecmp casecmp? ceil chomp! chop! clamp clear clone "
     "collect_concat combination crypt cycle deep_merge default delete! delete_at delete_if denominator digits "
     "divmod downcase! drop_while each_char each_cons each_entry each_line each_slice each_byte entries even? except exclude_end? "
-    "fdiv fetch_values fill filter! filter_map finite? flatten! floor freeze frozen? grep grep_v group_by gsub! hex infinite? "
+    "fdiv fetch_values fill findresource filter! filter_map finite? flatten! floor freeze frozen? grep grep_v group_by gsub! hex infinite? "
     "insert instance_of? intersect? intersection is_a? itself join keep_if keep kind_of? lcm gcd ljust lstrip! mask match? max_by "
     "min_by minmax minmax_by modulo named_captures names captures negative? next next! none? oct odd? one? ord partition "
     "permutation pop positive? post_match pre_match pred prefix prepend product pack rassoc reject! remainder replace respond_to? reverse! "
@@ -48,7 +48,7 @@ _METHOD_WORDS = (
 )
 
 _PLAIN_WORDS = (
-    "Array Float Hash Integer String Rational Complex format sprintf raise fail has_variable? lookupvar call_function "
+    "Array Float Hash Integer String Rational Complex findresource setvar format sprintf raise fail has_variable? lookupvar call_function "
     "lookupdefaults call_function_with_scope closure_scope scope _ debug info notice warning err alert emerg crit block_given? "
     "catch throw loop private protected public"
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 MODULES = 60
 KEYS = 500
 MANY = 20_000
+SERVICES = 60
 
 FACTS = {
     "os": {"name": "Debian", "family": "Debian", "release": {"full": "12.5", "major": "12"}, "architecture": "amd64"},
@@ -236,3 +237,81 @@ def loop_site() -> dict[str, str]:
 }}
 """,
     }
+
+
+def ruby_site() -> dict[str, str]:
+    """A site that has its functions in Ruby, as large ones do: data by patterns of names, a role that sets a variable, secrets, the DNS."""
+    files = {f"modules/site/lib/puppet/{path}": text for path, text in _RUBY.items()}
+    files |= {f"modules/site/secrets/service{number}": f"secret {number}\n" for number in range(SERVICES)}
+    files |= {
+        "environment.conf": "environment_timeout = unlimited\n",
+        "hiera.yaml": """---
+version: 5
+defaults: {lookup_key: site::patterns, options: {node: "%{trusted.certname}"}}
+hierarchy:
+  - {name: nodes, path: nodes.yaml}
+  - {name: common, path: common.yaml}
+""",
+        "data/nodes.yaml": "---\n" + "".join(f"'^bench{number}\\.': {{site::port1: {number}}}\n" for number in range(200)),
+        "data/common.yaml": "---\n'.*':\n" + "".join(f"  site::port{number}: {8000 + number}\n" for number in range(SERVICES)),
+        "manifests/site.pp": "node default {\n  role('web')\n}\n",
+        "modules/role/manifests/web.pp": f"""class role::web {{
+  Integer[0, {SERVICES - 1}].each |$i| {{
+    site::service {{ "service${{i}}": port => lookup("site::port${{i}}", Integer) }}
+  }}
+}}
+""",
+        "modules/site/manifests/service.pp": """define site::service (Integer $port) {
+  $address = site::address("${title}.example.com", $facts['bench_dns'])
+  file { "/etc/${title}.conf":
+    content => template('site/service.erb'),
+  }
+  file { "/etc/${title}.secret":
+    content => secret($title),
+    mode    => '0400',
+  }
+}
+""",
+        "modules/site/templates/service.erb": "<%= @title %> of <%= scope['_role'] %>\nlisten <%= @address %>:<%= @port %>\n",
+    }
+    return files
+
+
+_RUBY = {
+    "functions/site/patterns.rb": """# Finds data in files whose keys are patterns of certnames.
+Puppet::Functions.create_function(:'site::patterns') do
+  dispatch :find do
+    param 'String', :key
+    param 'Hash', :options
+    param 'Puppet::LookupContext', :context
+  end
+
+  def find(key, options, context)
+    known = context.cached_file_data(options['path']) { |text| YAML.safe_load(text) }
+    _, data = known.find { |pattern, values| values.key?(key) && Regexp.new(pattern).match?(options['node']) }
+    context.not_found if data.nil?
+    context.interpolate(data[key])
+  end
+end
+""",
+    "functions/site/address.rb": """require 'resolv'
+
+# Returns the address of a name.
+Puppet::Functions.create_function(:'site::address') do
+  def address(name, port)
+    Resolv::DNS.open(nameserver_port: [['127.0.0.1', port]]) { |dns| dns.getaddress(name).to_s }
+  end
+end
+""",
+    "parser/functions/role.rb": """Puppet::Parser::Functions.newfunction(:role) do |args|
+  setvar('_role', args[0])
+  call_function('include', ["role::#{args[0]}"])
+end
+""",
+    "parser/functions/secret.rb": """require 'pathname'
+
+Puppet::Parser::Functions.newfunction(:secret, type: :rvalue) do |args|
+  Pathname.new(Puppet::Module.find('site').path).join('secrets', args[0]).read
+end
+""",
+}
