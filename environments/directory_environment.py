@@ -253,8 +253,8 @@ class DirectoryEnvironment:
             )
         return output
 
-    def is_executed_again(self, command: Sequence[str], output: str) -> bool:
-        return self.calls.add(ProgramCall(tuple(command), digest_of_result(output.encode())))
+    def is_executed_again(self, command: Sequence[str], output: str | None) -> bool:
+        return self.calls.add(ProgramCall(tuple(command), b"" if output is None else digest_of_result(output.encode())))
 
     def _begin_repeats(self) -> None:
         if self._ruby is not None:
@@ -263,7 +263,8 @@ class DirectoryEnvironment:
     def _repeat(self, call: RepeatableCall) -> bytes:
         """Make a call again, and return the digest of its result; EvaluationError."""
         if isinstance(call, ProgramCall):
-            return digest_of_result(self.execute(call.command).encode())
+            output = self.execute(call.command)
+            return digest_of_result(output.encode()) if call.result else b""
         assert isinstance(call, RubyCall)
         return self._ruby.repeat(call) if self._ruby is not None else b""
 

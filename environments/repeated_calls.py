@@ -42,7 +42,7 @@ class RepeatableCall(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProgramCall:
-    """The call of a program, and a digest of its output."""
+    """The call of a program, and a digest of its output; b"" where nobody uses it."""
 
     command: tuple[str, ...]
     result: bytes

@@ -85,7 +85,7 @@ class TextHost:
     def execute(self, command: Sequence[str]) -> str:
         raise EvaluationError(f"Failed to execute generator {command[0]}: no programs are run here")
 
-    def is_executed_again(self, command: Sequence[str], output: str) -> bool:
+    def is_executed_again(self, command: Sequence[str], output: str | None) -> bool:
         return False
 
     def lookup(self, key: str, *context: Any) -> Never:

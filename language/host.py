@@ -299,8 +299,13 @@ class CompilerHost(Protocol):
     def execute(self, command: Sequence[str]) -> str:
         """Return the output of a program on the compiling host; raise EvaluationError when it fails."""
 
-    def is_executed_again(self, command: Sequence[str], output: str) -> bool:
-        """Return whether a program that `execute` has run is run again, and has the same output, before the catalog is used again."""
+    def is_executed_again(self, command: Sequence[str], output: str | None) -> bool:
+        """
+        Return whether a program that `execute` has run is run again, and has the same output, before the catalog is used again.
+
+        Args:
+            output: None when nobody uses it: then the program only has to succeed.
+        """
 
     @property
     def ruby(self) -> RubyRuntime | None:

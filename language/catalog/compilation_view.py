@@ -56,6 +56,10 @@ class CompilationView(Protocol):
     def log(self) -> CompilationLog: ...
 
     @property
+    def uses_output(self) -> bool:
+        """True if somebody uses the output of a program that is started now."""
+
+    @property
     def definitions(self) -> DefinitionsView: ...
 
     def template_file(self, name: str) -> tuple[str, str] | None:

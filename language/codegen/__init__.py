@@ -23,7 +23,7 @@ __all__ = [
     "parameters_code",
 ]
 
-CODE_VERSION = 10
+CODE_VERSION = 11
 """Raise this whenever the same manifest gives other code or headers; the code that older versions cached on disk is then not used."""
 
 _MODULES = (expressions, texts, control, calls, declarations, definitions)

@@ -27,6 +27,17 @@ def call(writer: Writer, node: n.FunctionCall) -> ast.expr:
     return _call_function(writer, node, "new", (functor, *node.arguments), node.lambda_, "a Function Call")
 
 
+def call_effect(writer: Writer, node: n.FunctionCall) -> None:
+    """Write a call of which nobody uses the value. It makes no difference but for a program, whose output then does not count."""
+    functor = node.functor
+    if isinstance(functor, n.QualifiedName) and functor.value == "generate" and node.lambda_ is None:
+        value = _call_function(writer, node, functor.value, node.arguments, None, "a Function Call", "_run")
+    else:
+        value = call(writer, node)
+    if not isinstance(value, ast.Constant):
+        writer.emit(ast.Expr(value), node)
+
+
 def method_call(writer: Writer, node: n.MethodCall) -> ast.expr:
     if node.name in _JUMPS and node.lambda_ is None and not node.arguments:
         return jump(writer, node.name, (node.receiver,), node)
@@ -47,7 +58,7 @@ def _call_function(
         operands = {f"${parameter.name}": parameter for parameter in lambda_.parameters}
     writer.mark(node, label, **operands)
     values = elements(writer, tuple(arguments))
-    block = constant_of(None) if lambda_ is None else closure(writer, lambda_)
+    block = constant_of(None) if lambda_ is None else closure(writer, lambda_, has_value=name != "each")
     return writer.at(node, writer.runtime_call(runtime, writer.scope(), constant_of(name), block, *values))
 
 
@@ -105,15 +116,15 @@ def catch_returns(writer: Writer, body: list[ast.stmt], node: n.SyntaxNode, *, i
 # --- lambdas ------------------------------------------------------------------------------------------------------
 
 
-def closure(writer: Writer, node: n.LambdaExpression) -> ast.expr:
-    """Return a Closure over the variables in force."""
+def closure(writer: Writer, node: n.LambdaExpression, *, has_value: bool = True) -> ast.expr:
+    """Return a Closure over the variables in force; `has_value`: somebody uses its results."""
     outer = writer.frame
     in_order = misplaced_parameter(writer, node.parameters)
     if in_order is not None:
         writer.emit(in_order, node)
     name = writer.new_name("lambda_")
     frame = lambda_frame(writer, node, outer)
-    function = body_function(writer, name, node.parameters, node.body, frame, node)
+    function = body_function(writer, name, node.parameters, node.body, frame, node, has_value=has_value or node.returns is not None)
     # Defining a function has no effect, so that it forces no earlier operand into a name.
     writer.emit(function, node, pure=True)
     return writer.at(node, writer.runtime_call("_Closure", load(name), signature(writer, node.parameters, node.returns, node)))
@@ -145,6 +156,7 @@ def body_function(
     node: n.SyntaxNode,
     *,
     first: Sequence[str] = (),
+    has_value: bool = True,
 ) -> ast.FunctionDef:
     """
     Return the Python function of a lambda or function: its parameters by position, the value of the body as its result.
@@ -161,8 +173,10 @@ def body_function(
                 ast.Assign([ast.Name(frame.scope, STORE)], ast.Call(ast.Attribute(load(outer.scope), "local", ast.Load()), [], [])), node
             )
         _fill_in(writer, parameters, frame, "block" if outer is not None else f"'{name.removeprefix('function ')}'")
-        value = writer.value(body)
-        writer.emit(ast.Return(value), node)
+        if has_value:
+            writer.emit(ast.Return(writer.value(body)), node)
+        else:
+            writer.effect(body)
         _start_unset(writer, frame, node)
     function = writer.function(name, list(first), frame, node)
     defaults: list[ast.expr] = []
@@ -310,3 +324,4 @@ def function_of_scope(writer: Writer, node: n.SyntaxNode, frame: Frame, write: C
 
 
 RULES = {n.FunctionCall: call, n.MethodCall: method_call}
+EFFECTS = {n.FunctionCall: call_effect}

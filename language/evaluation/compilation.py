@@ -60,6 +60,7 @@ class Compilation:
         changed: by identity, collections that Ruby has changed in place, each with what it is now.
         resolved_types: the resource types that were declared, by the name that was written.
         log: where log entries go.
+        uses_output: whether the output of the program that is started is used.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Compilation:
         self.changed: dict[int, tuple[Value, Value]] = {}
         self._template_files: dict[str, tuple[str, str]] = {}
         self.resolved_types: dict[str, ResolvedType] = {}
+        self.uses_output = True
 
     def dispose(self) -> None:
         """Break the reference cycles of a finished compilation, so that its memory is freed at once, without the garbage collector."""

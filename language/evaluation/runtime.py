@@ -306,6 +306,15 @@ def call(scope: Scope, name: str, block: Closure | None, *args: Value) -> Value:
     return function.call(scope, args, block)
 
 
+def run(scope: Scope, name: str, block: Closure | None, *args: Value) -> None:
+    """Call a function that starts a program whose output nobody uses."""
+    scope.compilation.uses_output = False
+    try:
+        call(scope, name, block, *args)
+    finally:
+        scope.compilation.uses_output = True
+
+
 def call_method(scope: Scope, name: str, block: Closure | None, *operands: Value) -> Value:
     """Return `receiver.name(args)`: an attribute of an object, otherwise the function's result."""
     if not operands:  # `(*[]).name`
@@ -366,6 +375,7 @@ NAMES: Final[dict[str, Any]] = {
     "_MISSING": MISSING,
     "_attributes": resource_expressions.attributes,
     "_call": call,
+    "_run": run,
     "_call_method": call_method,
     "_check_syntax": check_syntax,
     "_collect": resource_expressions.collect,

@@ -78,7 +78,7 @@ def generate(context: CatalogContext, *command: Value) -> str:
         raise EvaluationError("Can not use generators with '..' in them.")
     host = context.compilation.host
     output = host.execute([program, *arguments])
-    if not host.is_executed_again([program, *arguments], output):
+    if not host.is_executed_again([program, *arguments], output if context.compilation.uses_output else None):
         context.mark_uncacheable("generate() is called")
     return output
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from environments.repeated_calls import MAX_CALLS, MAX_CHANGES, MAX_OCTETS, ProgramCall, RepeatableCall, RepeatedCalls
-from shared.errors import EvaluationError
+from shared.errors import CompileError, EvaluationError
 from tests.environments.ruby.site import PROGRAM
 from tests.master.test_memo import Site
 from tests.support.needs import needs_ruby
@@ -50,6 +50,34 @@ def test_a_program_is_run_again_and_its_output_compared(tmp_path: Path, world: P
     assert site.bench.memo.origin == "answers"
     assert titles(site) == ["two"]
     assert site.bench.memo.origin == "memory"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "hits"),
+    [
+        ("generate('PROGRAM')\n", 1),
+        ("class c { if true { generate('PROGRAM') } else { 1 } }\ninclude c", 1),
+        ("[1, 2].each |$i| { if $i == 1 { generate('PROGRAM', $i) } }", 1),
+        ("each([1]) |$i| { generate('PROGRAM') }", 1),
+        ("notify { generate('PROGRAM'): }", 0),
+        ("$x = generate('PROGRAM')", 0),
+        ("[1].map |$i| { generate('PROGRAM') }", 0),
+        ("[1].each |$i| >> String { generate('PROGRAM') }", 0),
+        ("function f() { generate('PROGRAM') }\nnotify { f(): }", 0),
+        ("if generate('PROGRAM') =~ /1/ { notify { 'one': } }", 0),
+    ],
+)
+def test_an_output_that_nobody_uses_may_differ_each_time(tmp_path: Path, manifest: str, hits: int) -> None:
+    script = tmp_path / "clock.sh"
+    script.write_text("#!/bin/sh\ncat /proc/sys/kernel/random/uuid\n")
+    script.chmod(0o755)
+    site = site_of(tmp_path, manifest.replace("PROGRAM", str(script)))
+    site.ask()
+    site.ask()
+    assert site.bench.memo.hits == hits
+    script.write_text("#!/bin/sh\nexit 3\n")
+    with pytest.raises(CompileError, match="returned 3"):
+        site.ask()
 
 
 def test_a_program_that_fails_later_fails_the_catalog(tmp_path: Path, world: Path) -> None:
