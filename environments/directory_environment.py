@@ -33,7 +33,6 @@ from .hiera import DataLayers, DataSources, detached_context, look_up
 from .module_types.registry import ModuleTypes, RubyTypeCache
 from .repeated_calls import ProgramCall, RepeatableCall, RepeatedCalls, digest_of_result
 from .ruby import RubyHost, RubyProgram
-from .ruby.recording import RubyCall
 from .store_questions import AskPuppetDb, StoreQuestions
 
 _MODULE = re.compile(r"[a-z]\w*", re.ASCII)
@@ -109,7 +108,7 @@ class DirectoryEnvironment:
         self.calls = RepeatedCalls(self._begin_repeats, self._repeat)
         self._ruby: RubyHost | None = None
         if services.ruby is not None:
-            self._ruby = RubyHost(services.ruby, self._libraries, self._note_ruby, self.live, self.calls)
+            self._ruby = RubyHost(services.ruby, self._libraries, self._note_ruby, self.live, self.calls, self.root)
         self._data = DataSources(
             files,
             environment=environment.name,
@@ -265,7 +264,6 @@ class DirectoryEnvironment:
         if isinstance(call, ProgramCall):
             output = self.execute(call.command)
             return digest_of_result(output.encode()) if call.result else b""
-        assert isinstance(call, RubyCall)
         return self._ruby.repeat(call) if self._ruby is not None else b""
 
     @property

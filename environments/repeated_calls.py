@@ -8,12 +8,14 @@ the catalog is compiled, which makes its own calls. A function that answers diff
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
-from typing import Protocol
+from typing import Any, NamedTuple
 
 from shared.errors import PuppetError
 
@@ -23,21 +25,10 @@ MAX_OCTETS = 1 << 19
 """Octets of their arguments, and of what Ruby asked meanwhile."""
 MAX_CHANGES = 2
 """Other results in a row, after which something is not called again for nothing."""
-
-
-class RepeatableCall(Protocol):
-    """A call with what is needed to make it again, and a digest of its result."""
-
-    @property
-    def subject(self) -> str:
-        """The program, function or template that is called."""
-
-    @property
-    def result(self) -> bytes: ...
-
-    @property
-    def size(self) -> int:
-        """The octets that it takes."""
+MAX_RESULTS = 20_000
+_ROOT = "\0"  # stands for the folder of the environment; no text in JSON has it
+_OCTETS = "utf-8", "surrogateescape"
+_ENTRY = 300  # octets that a call takes beside its texts, roughly
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +43,67 @@ class ProgramCall:
         return self.command[0]
 
     @property
+    def label(self) -> str:
+        return "generate()"
+
+    @property
     def size(self) -> int:
         return sum(map(len, self.command))
+
+
+class RubyCode(NamedTuple):
+    """
+    A function or template.
+
+    Attributes:
+        name: of a function; '' for a template.
+    """
+
+    name: str
+    text: str
+    file: str | None
+
+    @property
+    def op(self) -> str:
+        """The operation that runs it."""
+        return "call" if self.name else "render"
+
+    @property
+    def subject(self) -> str:
+        """What it is called by."""
+        return self.name or self.file or self.text
+
+
+@dataclass(frozen=True, slots=True)
+class RubyCall:
+    """
+    A call, in the JSON that Ruby gets.
+
+    Attributes:
+        args: The arguments; those that choose the code are left out.
+        asked: What Ruby asked, and the answers.
+        result: A digest of what it returned, and of its changes to what it was given.
+    """
+
+    code: RubyCode
+    args: bytes
+    asked: tuple[tuple[bytes, bytes], ...]
+    result: bytes
+
+    @property
+    def subject(self) -> str:
+        return self.code.subject
+
+    @property
+    def label(self) -> str:
+        return f"{self.code.name}()" if self.code.name else self.code.file or "inline_template()"
+
+    @property
+    def size(self) -> int:
+        return _ENTRY + len(self.args) + sum(len(question) + len(answer) for question, answer in self.asked)
+
+
+RepeatableCall = ProgramCall | RubyCall
 
 
 class RepeatedCalls:
@@ -63,7 +113,11 @@ class RepeatedCalls:
     Args:
         begin: Prepares a round of calls.
         again: Makes a call again and returns the digest of its result; PuppetError when it has none.
+    Attributes:
+        results: The results of calls, none of which is made again twice; None: each is.
     """
+
+    results: dict[RepeatableCall, bytes] | None = None
 
     def __init__(self, begin: Callable[[], None], again: Callable[[RepeatableCall], bytes]) -> None:
         self._begin = begin
@@ -105,7 +159,7 @@ class RepeatedCalls:
         self._begin()
         for call in calls:
             try:
-                is_same = self._again(call) == call.result
+                is_same = self._result(call) == call.result
             except PuppetError:
                 is_same = False  # the compilation that follows reports it, with its place
             if not is_same:
@@ -114,6 +168,57 @@ class RepeatedCalls:
         for call in calls:
             self._changes.pop(call.subject, None)
         return True
+
+    def _result(self, call: RepeatableCall) -> bytes:
+        if self.results is None:
+            return self._again(call)
+        if call not in self.results:
+            if len(self.results) >= MAX_RESULTS:
+                self.results.clear()
+            self.results[call] = self._again(call)
+        return self.results[call]
+
+
+def calls_to_data(calls: Sequence[RepeatableCall], root: str) -> Any:
+    """Return calls as plain data in which the folder of the environment has no name, so that they can be made in another one."""
+    codes: dict[RubyCode, int] = {}
+    data: list[Any] = []
+    for call in calls:
+        if isinstance(call, ProgramCall):
+            data.append([[without_root(word, root) for word in call.command], call.result.hex()])
+            continue
+        code = codes.setdefault(call.code, len(codes))
+        asked = [[without_root(part.decode(*_OCTETS), root) for part in pair] for pair in call.asked]
+        data.append([code, without_root(call.args.decode(*_OCTETS), root), asked, call.result.hex()])
+    return [[[without_root(part, root) if part else part for part in code] for code in codes], data]
+
+
+def calls_from_data(data: Any, root: str) -> Sequence[RepeatableCall]:
+    """Return the calls of `calls_to_data` for the environment in a folder."""
+
+    def placed(text: str) -> str:
+        return text.replace(_ROOT, root)
+
+    codes = [RubyCode(name, placed(text), placed(file) if file else None) for name, text, file in data[0]]
+    calls: list[RepeatableCall] = []
+    for call in data[1]:
+        if isinstance(call[0], list):
+            calls.append(ProgramCall(tuple(map(placed, call[0])), bytes.fromhex(call[1])))
+            continue
+        code, args, asked, result = call
+        pairs = tuple((placed(question).encode(*_OCTETS), placed(answer).encode(*_OCTETS)) for question, answer in asked)
+        calls.append(RubyCall(codes[code], placed(args).encode(*_OCTETS), pairs, bytes.fromhex(result)))
+    return calls
+
+
+def without_root(text: str, root: str) -> str:
+    """Return a text in which a sign stands for a folder, wherever a path in it begins with that."""
+    return _path_below(root).sub(_ROOT, text) if root in text else text
+
+
+@lru_cache(16)
+def _path_below(root: str) -> re.Pattern[str]:
+    return re.compile(re.escape(root) + r"(?![\w.-])")
 
 
 def digest_of_result(data: bytes) -> bytes:

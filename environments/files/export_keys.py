@@ -1,4 +1,4 @@
-"""The keys with which masters encrypt exported parameters that must not be readable in the store (decision 053)."""
+"""The keys with which masters encrypt what must not be readable in stores and back-ups: exported parameters (decision 053), calls."""
 
 from __future__ import annotations
 
@@ -39,6 +39,18 @@ class ExportedParameter(NamedTuple):
         return f"{self.type}[{self.title}]['{self.name}'] of {self.certname}"
 
 
+class CatalogCalls(NamedTuple):
+    """The calls of a node's catalog, whose arguments may be secret."""
+
+    certname: str
+
+    def __str__(self) -> str:
+        return f"calls of {self.certname}"
+
+
+Sealable = ExportedParameter | CatalogCalls
+
+
 class ExportKeys:
     """
     The keys of a file, which is read when the first of them is needed.
@@ -60,13 +72,13 @@ class ExportKeys:
         except OSError as err:
             raise ConfigError(f"Could not create {self.path}: {err.strerror}", hint="The setting is privatekeydir.") from err
 
-    def seal(self, parameter: ExportedParameter, value: Any) -> str:
+    def seal(self, parameter: Sealable, value: Any) -> str:
         """Return plain data as text that only these keys open, and only as this parameter. Equal data is equal text."""
         key_id, cipher = next(iter(self._usable(parameter).items()))
         sealed = cipher.encrypt(plainjson.dumps(value), _bound_to(parameter))
         return f"{key_id}:{base64.b64encode(sealed).decode()}"
 
-    def open(self, parameter: ExportedParameter, text: str) -> Any:
+    def open(self, parameter: Sealable, text: str) -> Any:
         """Return the data that was sealed as this parameter; EvaluationError names it and the file."""
         from cryptography.exceptions import InvalidTag
 
@@ -83,7 +95,7 @@ class ExportKeys:
                 f"The exported {parameter} was not sealed as this parameter with a key of {self.path}", hint=hint
             ) from err
 
-    def _usable(self, parameter: ExportedParameter) -> dict[str, AESSIV]:
+    def _usable(self, parameter: Sealable) -> dict[str, AESSIV]:
         """Return the keys; EvaluationError names the parameter that is of no use without them."""
         try:
             return self._ciphers
@@ -113,5 +125,5 @@ def is_redacted(value: Any) -> bool:
     return isinstance(value, list) and any(map(is_redacted, value))
 
 
-def _bound_to(parameter: ExportedParameter) -> list[bytes]:
+def _bound_to(parameter: Sealable) -> list[bytes]:
     return [plainjson.dumps(list(parameter))]

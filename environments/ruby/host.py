@@ -20,11 +20,11 @@ from shared.errors import EvaluationError, Location, PuppetError, Unsupported
 from shared.ruby import RubyChild, RubyProgram
 
 from ..files.code_files import CodeFiles
-from ..repeated_calls import RepeatedCalls
+from ..repeated_calls import RepeatedCalls, RubyCall, RubyCode
 from .errors import NONSENSE, LeftBlock, RaisedInRuby
 from .objects import RubyObjects
 from .questions import ScopeQuestions
-from .recording import NOT_FOUND, Recording, Replay, RubyCall, RubyCode, has_own
+from .recording import NOT_FOUND, Recording, Replay, has_own
 from .results import BackendCall, BackendResults, Reads
 from .templates import RenderedTemplate
 from .wire import dump_value, load_value
@@ -56,6 +56,7 @@ class RubyHost(RubyObjects, ScopeQuestions):
         note: is called with each of their files that Ruby read by itself, and a time before it did (nanoseconds of time.time).
         files: the files that functions and templates read by themselves.
         calls: records calls that may read something else.
+        root: the environment's folder.
     """
 
     def __init__(
@@ -65,12 +66,14 @@ class RubyHost(RubyObjects, ScopeQuestions):
         note: Callable[[str, int], object],
         files: CodeFiles,
         calls: RepeatedCalls,
+        root: str,
     ) -> None:
         super().__init__()
         self.program = program
         self.libraries = libraries
         self.note = note
         self.calls = calls
+        self.root = root
         self._child: RubyChild | None = None
         self._templates: dict[tuple[str | None, str], RenderedTemplate] = {}
         self._functions: dict[RubyCode, int] = {}
@@ -277,7 +280,7 @@ class RubyHost(RubyObjects, ScopeQuestions):
         try:
             if not self.calls.wants(code.subject):
                 return self._put(scope, code.op, data)
-            recording = Recording(code, data[1:], len(self._scopes) + 1)
+            recording = Recording(code, data[1:], len(self._scopes) + 1, self.root)
             recording.is_repeatable &= not self._answers
             self._recordings.append(recording)
             try:
@@ -299,7 +302,7 @@ class RubyHost(RubyObjects, ScopeQuestions):
         child = self._live_child(None)
         if self._compilation is not _repeated:
             self._begin(_repeated, wants_debug=False)
-        replay = Replay(call, self.register)
+        replay = Replay(call, self.register, self.root)
         try:
             number, asked_at = self._loaded_number(None, call.code), time.time_ns()
             message = child.ask({"op": call.code.op, "args": [number, *replay.args]}, replay.answer)

@@ -3,69 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from shared.data import plainjson
 from shared.errors import EvaluationError
 
-from ..repeated_calls import digest_of_result
+from ..repeated_calls import RubyCall, RubyCode, digest_of_result, without_root
 
-_ENTRY = 300  # octets that a call takes beside its texts, roughly
 _OWN = frozenset(("held", "own", "object", "proc"))
 """Values that stand for objects of Ruby's, whose numbers are others the next time."""
 _CHANGING = frozenset(("set",))
 """Questions that have a number of such an object."""
 NOT_FOUND = 0
 """The number of the exception that says that a look-up finds nothing, which Ruby raises by itself."""
-
-
-class RubyCode(NamedTuple):
-    """
-    A function or template.
-
-    Attributes:
-        name: of a function; '' for a template.
-    """
-
-    name: str
-    text: str
-    file: str | None
-
-    @property
-    def op(self) -> str:
-        """The operation that runs it."""
-        return "call" if self.name else "render"
-
-    @property
-    def subject(self) -> str:
-        """What it is called by."""
-        return self.name or self.file or self.text
-
-
-@dataclass(frozen=True, slots=True)
-class RubyCall:
-    """
-    A call, in the JSON that Ruby gets.
-
-    Attributes:
-        args: The arguments; those that choose the code are left out.
-        asked: What Ruby asked, and the answers.
-        result: A digest of what it returned, and of its changes to what it was given.
-    """
-
-    code: RubyCode
-    args: bytes
-    asked: tuple[tuple[bytes, bytes], ...]
-    result: bytes
-
-    @property
-    def subject(self) -> str:
-        return self.code.subject
-
-    @property
-    def size(self) -> int:
-        return _ENTRY + len(self.args) + sum(len(question) + len(answer) for question, answer in self.asked)
 
 
 class Recording:
@@ -75,14 +25,16 @@ class Recording:
     Args:
         data: The arguments in the form for Ruby.
         depth: The number of questions to Ruby that are running, this one included.
+        root: The folder of the environment.
 
     Attributes:
         is_repeatable: Whether it can be made again.
         has_own: Whether there are objects of Ruby's in its result.
     """
 
-    def __init__(self, code: RubyCode, data: Any, depth: int) -> None:
+    def __init__(self, code: RubyCode, data: Any, depth: int, root: str) -> None:
         self.code = code
+        self.root = root
         self.depth = depth
         self.has_own = False
         self.is_repeatable = not has_own(data)
@@ -100,7 +52,7 @@ class Recording:
     def end(self, message: Mapping[str, Any]) -> None:
         """Record Ruby's answer."""
         self.has_own = has_own(message.get("value"))
-        self._result = result_of(message)
+        self._result = result_of(message, self.root)
 
     def call(self) -> RubyCall | None:
         """Return the call, which has ended; None when it cannot be made again."""
@@ -113,10 +65,12 @@ class Replay:
 
     Args:
         register: Returns a number for an error.
+        root: The folder of the environment.
     """
 
-    def __init__(self, call: RubyCall, register: Callable[[Exception], int]) -> None:
+    def __init__(self, call: RubyCall, register: Callable[[Exception], int], root: str) -> None:
         self._register = register
+        self.root = root
         self.args = plainjson.loads_trusted(call.args)
         self._left = list(reversed(call.asked))
 
@@ -131,19 +85,21 @@ class Replay:
 
     def result_of(self, message: Mapping[str, Any]) -> bytes:
         """Return the digest of Ruby's answer; b'' when it has not asked the same questions."""
-        return b"" if self._left else result_of(message)
+        return b"" if self._left else result_of(message, self.root)
 
 
-def result_of(message: Mapping[str, Any]) -> bytes:
+def result_of(message: Mapping[str, Any], root: str) -> bytes:
     """
     Return a digest of Ruby's answer; b'' for an error, and for a block.
 
-    Objects of Ruby's count by their class and text: those that are handed back make the catalog uncacheable.
+    Objects of Ruby's count by their class and text: those that are handed back make the catalog uncacheable. The environment's folder does
+    not count.
     """
     found = {name: message[name] for name in ("value", "changes", "passing") if name in message}
     if not found or found.get("passing", NOT_FOUND) != NOT_FOUND:
         return b""
-    return digest_of_result(plainjson.dumps_pson(_without_numbers(found)))
+    text = plainjson.dumps_pson(_without_numbers(found)).decode("utf-8", "surrogateescape")
+    return digest_of_result(without_root(text, root).encode("utf-8", "surrogateescape"))
 
 
 def _question(message: Mapping[str, Any]) -> bytes:

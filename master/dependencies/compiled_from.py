@@ -75,9 +75,9 @@ class CompiledFrom:
         dependencies = CodeDependencies(of_code, _digest(name, code))
         return cls(dependencies, host.inputs.questions(), digest_of_bytes(code + files), name, tuple(host.inputs.sources))
 
-    def record(self, reads: NodeDependencies, node: NodeInput) -> CatalogRecord:
-        """Return the record of a node's catalog, from the data that was read of the node."""
-        return CatalogRecord(reads, digest_of_values(reads, node), self.configuration, self.inputs, self.answers, self.sources)
+    def record(self, reads: NodeDependencies, node: NodeInput, calls: str) -> CatalogRecord:
+        """Return the record of a node's catalog, from the data that was read of the node, and its sealed calls."""
+        return CatalogRecord(reads, digest_of_values(reads, node), self.configuration, self.inputs, self.answers, self.sources, calls)
 
 
 def configuration_of(loaded: LoadedEnvironment) -> str:

@@ -1,32 +1,37 @@
 """
 The inputs of each node's last catalog, stored for the next preview: one small file per node.
 
-A record holds names and digests, no values. It shows that a change cannot affect a node only when the code and all data that were read
-of the node are unchanged; otherwise the node is compiled.
+A record holds names and digests, no values but the arguments of calls that are made again, which are encrypted. It shows that a change
+cannot affect a node only when the code, the results of calls and all data that were read of the node are unchanged; otherwise the node is
+compiled.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 import zlib
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from environments.files.export_keys import CatalogCalls, ExportKeys
+from environments.repeated_calls import RepeatableCall, calls_to_data
 from language.evaluation.dependencies import NodeDependencies
 from language.host import NodeInput
 from shared import __version__
 from shared.data import plainjson
-from shared.errors import BadData, PuppetError
+from shared.errors import BadData, EvaluationError, PuppetError
 from shared.filesystem.files import make_directory, owner_in, write_atomic
 from shared.names import valid_file_key
 
 from .answers import SideAnswers
 from .inputs import Input
 
-FORMAT = f"2 {__version__}"
+FORMAT = f"3 {__version__}"
 """Of a record: another version of the compiler may make another catalog of the same inputs."""
 MAX_RECORD = 4 * 2**20
 """Bytes of one record, unpacked."""
@@ -43,6 +48,7 @@ class CatalogRecord:
         configuration: a digest of the environment's configuration.
         inputs: the questions about the code; `answers` is a digest of them and of the answers.
         sources: files of modules, as `MODULE/PATH`, that the agent reads; the catalog is the same without them.
+        calls: the calls that it depends on (see `sealed_calls`); '' for none.
     """
 
     reads: NodeDependencies
@@ -51,6 +57,7 @@ class CatalogRecord:
     inputs: tuple[Input, ...]
     answers: str
     sources: tuple[str, ...]
+    calls: str = ""
 
     def is_valid(self, node: NodeInput, configuration: str, answers: SideAnswers) -> bool:
         """Return whether the node's catalog would be compiled from the same again."""
@@ -63,7 +70,7 @@ class CatalogRecord:
     @property
     def identity(self) -> str:
         """Return a key that is equal for equal records."""
-        return f"{self.values} {self.configuration} {self.answers}"
+        return f"{self.values} {self.configuration} {self.answers} {hash(self.calls)}"
 
     def pack(self) -> bytes:
         reads = self.reads
@@ -78,6 +85,7 @@ class CatalogRecord:
             "inputs": self.inputs,
             "answers": self.answers,
             "sources": self.sources,
+            "calls": self.calls,
         }
         return zlib.compress(plainjson.dumps(data), _LEVEL)
 
@@ -95,9 +103,36 @@ class CatalogRecord:
             reads.everything, reads.special_names = bool(data["everything"]), bool(data["special_names"])
             inputs = tuple(tuple(map(str, question)) for question in data["inputs"])
             sources = tuple(map(str, data["sources"]))
-            return cls(reads, str(data["values"]), str(data["configuration"]), inputs, str(data["answers"]), sources)
+            texts = (str(data[name]) for name in ("values", "configuration", "answers", "calls"))
+            values, configuration, answers, calls = texts
+            return cls(reads, values, configuration, inputs, answers, sources, calls)
         except (zlib.error, KeyError, TypeError) as err:
             raise BadData("A record of a catalog cannot be read") from err
+
+
+def sealed_calls(calls: Sequence[RepeatableCall], certname: str, root: str, keys: str) -> str | None:
+    """
+    Return calls as text that only a master's key opens, for their arguments may be secret; None when there is no key.
+
+    Args:
+        root: The folder of the environment.
+        keys: The path of the keys' file; '' for none.
+    """
+    if not calls:
+        return ""
+    if not keys:
+        return None
+    packed = zlib.compress(plainjson.dumps(calls_to_data(calls, root)), _LEVEL)
+    try:
+        return ExportKeys(Path(keys)).seal(CatalogCalls(certname), base64.b64encode(packed).decode())
+    except EvaluationError:
+        return None  # the node is compiled for each preview
+
+
+def opened_calls(sealed: str, certname: str, keys: str) -> Any:
+    """Return the calls of `sealed_calls` as plain data; raise EvaluationError or BadData when they cannot be read."""
+    text = ExportKeys(Path(keys)).open(CatalogCalls(certname), sealed)
+    return plainjson.loads_trusted(zlib.decompressobj().decompress(base64.b64decode(text), MAX_RECORD))
 
 
 @dataclass(frozen=True, slots=True)

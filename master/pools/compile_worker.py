@@ -50,6 +50,7 @@ from shared.wire.packed_catalogs import PackedCatalog
 from ..dependencies.compiled_from import CompiledFrom
 from ..dependencies.recorded_environment import RecordedEnvironment
 from ..dependencies.recorder import RecordSender
+from ..dependencies.records import sealed_calls
 from ..puppetdb.catalog import catalog_for_agent, stored_catalog
 from . import frames
 from .catalog_cache import CachedCatalog, CatalogCache
@@ -228,9 +229,11 @@ class CompileWorker:
             if reads is None:
                 return
             calls = loaded.host.calls.made()
-            # A catalog that queried a PuppetDB or made calls has no record: their answers are no function of the code.
-            if made_of is not None and self.records is not None and loaded.host.questions.asked() == () and not calls:
-                self.records.add(node.certname, made_of.record(reads, node))
+            # A catalog that queried a PuppetDB has no record: other nodes' data are no function of the code.
+            if made_of is not None and self.records is not None and loaded.host.questions.asked() == ():
+                sealed = sealed_calls(calls, node.certname, loaded.host.root, self.environments.settings.export_keys)
+                if sealed is not None:
+                    self.records.add(node.certname, made_of.record(reads, node, sealed))
             if self.memo.limit:
                 questions = loaded.host.questions.asked()
                 if questions is None:

@@ -17,6 +17,7 @@ from environments.directories import read_environment
 from environments.directory_environment import DirectoryEnvironment, EnvironmentServices
 from environments.files.code_files import DiskFiles, TrackedFiles
 from environments.loaded import LoadedEnvironment
+from environments.repeated_calls import RepeatableCall, calls_from_data, calls_to_data
 from environments.store_questions import AskPuppetDb, Question
 from language.evaluation.compile import compile_catalog
 from language.evaluation.dependencies import NodeDependencies
@@ -28,7 +29,7 @@ from shared.errors import PuppetError
 
 from ..dependencies.answers import SideAnswers, are_equal, configuration
 from ..dependencies.recorded_environment import RecordedEnvironment
-from ..dependencies.records import CatalogRecord, CatalogRecords, digest_of_value, digest_of_values
+from ..dependencies.records import CatalogRecord, CatalogRecords, digest_of_value, digest_of_values, opened_calls, sealed_calls
 from ..pools.compile_worker import CompileWorker, Overtime, deadline, node_input
 from ..pools.compiled_catalog import CompiledCatalog
 
@@ -47,7 +48,8 @@ class SideOutcome:
         catalog, error: one of them.
         warnings: messages that it logged.
         unstable: the reason why the next compilation may give another catalog; '' when it cannot.
-        reads: what was read of the node, when that and the code are all that the catalog depends on.
+        reads: what was read of the node, when that, the code and calls are all that the catalog depends on.
+        calls: the calls whose results it depends on.
     """
 
     catalog: dict[str, Any] | None
@@ -55,6 +57,7 @@ class SideOutcome:
     warnings: Sequence[Mapping[str, Any]]
     unstable: str = ""
     reads: NodeDependencies | None = None
+    calls: Sequence[RepeatableCall] = ()
 
 
 NOT_COMPILED = SideOutcome(None, None, ())
@@ -135,6 +138,7 @@ class PreviewWorker(CompileWorker):
         loaded = self.environments.load(environment, files, RecordedEnvironment)
         host = loaded.host
         assert isinstance(host, RecordedEnvironment)
+        host.calls.results = {}
         plain = DirectoryEnvironment(environment, DiskFiles(), settings=host.settings(), services=EnvironmentServices(access=host.access))
         return CodeSide(loaded, host, SideAnswers(plain), configuration(environment, host.settings()))
 
@@ -148,8 +152,8 @@ class PreviewWorker(CompileWorker):
         before = self._compile_side(FROM)
         if before.catalog is not None and not before.unstable:
             if records is not None and before.reads is not None:
-                self._keep(records, job["certname"], self._record(before.reads))
-            if self._cannot_differ():
+                self._keep(records, job["certname"], self._record(before.reads, before.calls))
+            if self._cannot_differ(before.calls):
                 return self._result("unaffected", before, before, {}, compilations=1)
         after = self._compile_side(TO)
         changed = next((path for side in self._sides if (path := side.has_changed())), None)
@@ -162,7 +166,8 @@ class PreviewWorker(CompileWorker):
         differences = self._comparison.differences(before.catalog, after.catalog, words)
         unstable: dict[Place, str] = {}
         compilations = 2
-        reason = before.unstable or after.unstable
+        roots = [side.host.root for side in self._sides]
+        reason = before.unstable or after.unstable or _reason_of(before.calls, roots[FROM]) or _reason_of(after.calls, roots[TO])
         if differences and reason:
             for number, outcome in ((FROM, before), (TO, after)):
                 again = self._compile_side(number)
@@ -178,18 +183,38 @@ class PreviewWorker(CompileWorker):
         comparison = CatalogComparison((side.host.root, side.host.root), (side.answers.sources, side.answers.sources), self._secrets)
         return comparison.differences(catalog, again, words)
 
-    def _cannot_differ(self) -> bool:
-        """Return whether the other side gives the same catalog, and the same files to it, since it answers all inputs alike."""
+    def _cannot_differ(self, calls: Sequence[RepeatableCall]) -> bool:
+        """
+        Return whether the other side gives the same catalog, and the same files to it, since it answers all inputs and calls alike.
+        """
         inputs = self._sides[FROM].host.inputs
         before, after = (side.answers for side in self._sides)
-        return self._is_comparable and are_equal(before, after, inputs.questions(), inputs.sources)
+        return (
+            self._is_comparable
+            and are_equal(before, after, inputs.questions(), inputs.sources)
+            and self._repeats(TO, calls_to_data(calls, self._sides[FROM].host.root))
+        )
 
-    def _record(self, reads: NodeDependencies) -> CatalogRecord:
+    def _repeats(self, number: int, calls: Any) -> bool:
+        """Return whether calls (see `calls_to_data`), made again on one side, have the results that they had."""
+        host = self._sides[number].host
+        try:
+            with deadline(self._job["each"]):
+                return host.calls.are_unchanged(calls_from_data(calls, host.root))
+        except Overtime:
+            self._reload(number)
+            return False
+
+    def _record(self, reads: NodeDependencies, calls: Sequence[RepeatableCall]) -> CatalogRecord | None:
+        """Return the record of the catalog that was just compiled; None when it cannot be stored."""
         side = self._sides[FROM]
+        sealed = sealed_calls(calls, self._job["certname"], side.host.root, self.environments.settings.export_keys)
+        if sealed is None:
+            return None
         values = digest_of_values(reads, node_input(self._job, side.loaded))
         inputs = side.host.inputs.questions()
         return CatalogRecord(
-            reads, values, digest_of_value(side.configuration), inputs, side.answers.digest(inputs), tuple(side.host.inputs.sources)
+            reads, values, digest_of_value(side.configuration), inputs, side.answers.digest(inputs), tuple(side.host.inputs.sources), sealed
         )
 
     def _is_unaffected_by(self, record: CatalogRecord | None) -> bool:
@@ -198,9 +223,17 @@ class PreviewWorker(CompileWorker):
             return False
         before, after = self._sides
         node = node_input(self._job, before.loaded)
-        return record.is_valid(node, digest_of_value(before.configuration), before.answers) and are_equal(
-            before.answers, after.answers, record.inputs, record.sources
-        )
+        if not record.is_valid(node, digest_of_value(before.configuration), before.answers):
+            return False
+        if not are_equal(before.answers, after.answers, record.inputs, record.sources):
+            return False
+        if not record.calls:
+            return True
+        try:
+            calls = opened_calls(record.calls, node.certname, self.environments.settings.export_keys)
+        except PuppetError:
+            return False  # of another master, or of a key that is gone
+        return self._repeats(FROM, calls) and self._repeats(TO, calls)
 
     def _compile_side(self, number: int) -> SideOutcome:
         """Return the result of the job's node from one side."""
@@ -218,7 +251,7 @@ class PreviewWorker(CompileWorker):
         host.inputs.begin()
         side.has_changed = loaded.begin()
         try:
-            with loaded.host.questions.record(), deadline(job["each"]):
+            with loaded.host.questions.record(), loaded.host.calls.record(), deadline(job["each"]):
                 catalog = compile_catalog(
                     host,
                     loaded.loader,
@@ -230,6 +263,7 @@ class PreviewWorker(CompileWorker):
                     dependencies=reads,
                 )
                 has_asked = loaded.host.questions.asked() != ()  # a store, whose answers may be others the next time
+                calls = loaded.host.calls.made()
         except PuppetError as err:
             file, line = (err.where.file, err.where.line) if err.where else (None, None)
             return SideOutcome(None, self._message(number, err.message, file, line, err.hint), warnings)
@@ -240,7 +274,7 @@ class PreviewWorker(CompileWorker):
             return SideOutcome(None, self._message(number, text, file, line), warnings)
         host.finish_catalog(loaded.loader, reads, catalog)
         unstable = "; ".join(reason.text for reason in reads.uncacheable_reasons)
-        return SideOutcome(catalog, None, warnings, unstable, reads if not unstable and not has_asked else None)
+        return SideOutcome(catalog, None, warnings, unstable, reads if not unstable and not has_asked else None, calls)
 
     def _reload(self, number: int) -> None:
         """Reload a side, which may have been interrupted while reading a file."""
@@ -286,7 +320,9 @@ class PreviewWorker(CompileWorker):
             ],
         }
 
-    def _keep(self, records: CatalogRecords, certname: str, record: CatalogRecord) -> None:
+    def _keep(self, records: CatalogRecords, certname: str, record: CatalogRecord | None) -> None:
+        if record is None:
+            return
         try:
             records.save(certname, record.pack())
         except PuppetError as err:
@@ -318,3 +354,8 @@ def _with_states(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[st
         *({**message, "state": "old" if identity in old else "new"} for identity, message in new.items()),
         *({**message, "state": "fixed"} for identity, message in old.items() if identity not in new),
     ]
+
+
+def _reason_of(calls: Sequence[RepeatableCall], root: str) -> str:
+    """Return why calls may have other results the next time; '' for none."""
+    return "; ".join(dict.fromkeys(f"{call.label} is called".replace(f"{root}/", "") for call in calls))

@@ -1,0 +1,149 @@
+"""Nodes whose catalogs call programs, or Ruby that may read anything: who can be affected by a change."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from environments.directories import EnvironmentSettings
+from environments.files.export_keys import ExportKeys
+from language.codegen.codecache import CodeCache
+from master.dependencies.recorder import RecordSender
+from master.dependencies.records import CatalogRecords
+from master.pools.compile_worker import CompileWorker
+from master.preview.worker import PreviewWorker
+from tests.environments.ruby.site import PROGRAM
+from tests.support.compile_jobs import catalog_job
+from tests.support.edited_site import node, write
+from tests.support.needs import needs_ruby
+
+FILES = {
+    "manifests/site.pp": "notify { f('m/words'): }\nnotify { template('m/t.erb'): }\nnotify { generate('/bin/cat', 'WORLD'): }\n",
+    "modules/m/manifests/init.pp": "class m { }\n",
+    "modules/m/words": "of the module\n",
+    "modules/m/templates/t.erb": "<%= IO.binread(File.join(@place, 'text')) rescue 'none' %> <%= IO.binread('WORLD') %>!",
+    "modules/m/lib/puppet/parser/functions/f.rb": (
+        "Puppet::Parser::Functions.newfunction(:f, type: :rvalue) do |args|\n"
+        "  mod, name = args[0].split('/')\n  IO.binread(File.join(Puppet::Module.find(mod).path, name))\nend\n"
+    ),
+}
+
+
+class Sides:
+    """Two folders of code, what a preview says of a node, and the file that programs and Ruby read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.world = folder / "world"
+        self.world.write_text("one")
+        self.roots = folder / "environments/production", folder / "second"
+        self.records = folder / "records"
+        self.keys = folder / "exported.key"
+        ExportKeys(self.keys).create()
+        write(self.roots[0], [(name, text.replace("WORLD", str(self.world))) for name, text in FILES.items()])
+        shutil.copytree(*self.roots)
+        self.worker = self.new_worker()
+
+    def new_worker(self, **settings: Any) -> PreviewWorker:
+        given = {"ruby": PROGRAM, "export_keys": str(self.keys), **settings}
+        return PreviewWorker(EnvironmentSettings(("/nonexistent",), **given), CodeCache())
+
+    def preview(self, worker: PreviewWorker | None = None) -> tuple[str, int]:
+        """The node's state, and how many catalogs were compiled."""
+        outcome = self.outcome(worker)
+        return outcome["state"], outcome["compilations"]
+
+    def outcome(self, worker: PreviewWorker | None = None) -> dict[str, Any]:
+        sides = {"environment": "production", "roots": list(map(str, self.roots))}
+        job = {"ask": "preview", "sides": sides, "each": 60, "records": str(self.records), **node("n", "web")}
+        found: dict[str, Any] = json.loads((worker or self.worker).answer(job, lambda entry: None))
+        return found
+
+    def again(self) -> tuple[str, int]:
+        """The same by a worker that knows nothing but the records."""
+        worker = self.new_worker()
+        try:
+            return self.preview(worker)
+        finally:
+            worker.forget()
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> Iterator[Sides]:
+    made = Sides(tmp_path)
+    yield made
+    made.worker.forget()
+
+
+pytestmark = [needs_ruby, pytest.mark.works_with("Preview", "no affected node is missed")]
+
+
+def test_a_node_is_compiled_once_and_then_not_at_all(sides: Sides) -> None:
+    assert sides.preview() == ("unaffected", 1)
+    assert [sides.again(), sides.again()] == [("unaffected", 0)] * 2
+    write(sides.roots[1], [("modules/m/manifests/other.pp", "class m::other { }\n")])
+    assert sides.again() == ("unaffected", 0)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("modules/m/words", "changed\n"),
+        ("modules/m/templates/t.erb", "other"),
+        ("modules/m/lib/puppet/parser/functions/f.rb", FILES["modules/m/lib/puppet/parser/functions/f.rb"].replace("IO.", "'x' + IO.")),
+    ],
+)
+def test_a_file_that_ruby_reads_by_itself_affects_the_node(sides: Sides, edit: tuple[str, str]) -> None:
+    assert sides.preview() == ("unaffected", 1)
+    write(sides.roots[1], [edit])
+    assert sides.again()[0] == "changed"
+
+
+def test_a_record_is_of_no_use_when_the_world_has_changed(sides: Sides) -> None:
+    assert sides.preview() == ("unaffected", 1)
+    sides.world.write_text("two")
+    assert sides.again() == ("unaffected", 1)
+    assert sides.again() == ("unaffected", 0)
+
+
+def test_arguments_are_stored_encrypted_or_not_at_all(sides: Sides) -> None:
+    sides.preview()
+    (record,) = sides.records.iterdir()
+    for key in ("", "other"):
+        worker = sides.new_worker(export_keys=key and f"{sides.keys}.{key}")
+        assert sides.preview(worker) == ("unaffected", 1)
+        worker.forget()
+    record.unlink()
+    worker = sides.new_worker(export_keys="")
+    assert sides.preview(worker) == ("unaffected", 1)
+    assert list(sides.records.iterdir()) == []
+    worker.forget()
+
+
+def test_a_record_of_the_catalog_that_an_agent_got_serves_as_well(sides: Sides) -> None:
+    sent: list[bytes] = []
+    settings = EnvironmentSettings((str(sides.roots[0].parent),), ruby=PROGRAM, export_keys=str(sides.keys))
+    worker = CompileWorker(settings, CodeCache(), records=(sender := RecordSender(sent.append)))
+    worker.answer(catalog_job("n", node("n", "web")["facts"]) | node("n", "web"), lambda entry: None)
+    sender.send()
+    worker.forget()
+    (datagram,) = sent
+    CatalogRecords(sides.records).save("n", datagram.partition(b"\0")[2])
+    assert sides.preview() == ("unaffected", 0)
+    write(sides.roots[1], [("modules/m/words", "changed\n")])
+    assert sides.again()[0] == "changed"
+
+
+def test_what_differs_because_of_a_call_is_no_change(sides: Sides) -> None:
+    script = sides.world.with_name("random.sh")
+    script.write_text("#!/bin/sh\ncat /proc/sys/kernel/random/uuid\n")
+    script.chmod(0o755)
+    for root in sides.roots:
+        write(root, [("manifests/site.pp", f"notify {{ 'n': message => generate('{script}') }}\n")])
+    outcome = sides.outcome()
+    assert outcome["state"] == "unchanged"
+    assert "generate() is called" in json.dumps(outcome)
