@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from language.catalog.richdata import decode
 from language.host import ExportedResource
@@ -46,6 +46,16 @@ class AskedQuestion:
     question: Question
     body: bytes
     resources: bytes
+
+    @classmethod
+    def of(cls, question: Any, body: str, resources: str) -> Self:
+        """Return a question with its `digests`; ValueError for others."""
+        return cls(dict(question), bytes.fromhex(body), bytes.fromhex(resources))
+
+    @property
+    def digests(self) -> tuple[str, str]:
+        """The digests in hexadecimal."""
+        return self.body.hex(), self.resources.hex()
 
     def has_answer(self, body: bytes) -> bool:
         """Return whether an answer means the same to the compilation as the one that it got."""

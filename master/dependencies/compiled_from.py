@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from environments.loaded import LoadedEnvironment
+from environments.store_questions import AskedQuestion
 from language.evaluation.dependencies import NodeDependencies
 from language.host import NodeInput
 
@@ -75,9 +76,10 @@ class CompiledFrom:
         dependencies = CodeDependencies(of_code, _digest(name, code))
         return cls(dependencies, host.inputs.questions(), digest_of_bytes(code + files), name, tuple(host.inputs.sources))
 
-    def record(self, reads: NodeDependencies, node: NodeInput, calls: str) -> CatalogRecord:
-        """Return the record of a node's catalog, from the data that was read of the node, and its sealed calls."""
-        return CatalogRecord(reads, digest_of_values(reads, node), self.configuration, self.inputs, self.answers, self.sources, calls)
+    def record(self, reads: NodeDependencies, node: NodeInput, calls: str, questions: Sequence[AskedQuestion]) -> CatalogRecord:
+        """Return the record of a node's catalog, from the data that was read of the node, its sealed calls and its queries."""
+        values = digest_of_values(reads, node)
+        return CatalogRecord(reads, values, self.configuration, self.inputs, self.answers, self.sources, calls, tuple(questions))
 
 
 def configuration_of(loaded: LoadedEnvironment) -> str:

@@ -1,9 +1,9 @@
 """
 The inputs of each node's last catalog, stored for the next preview: one small file per node.
 
-A record holds names and digests, no values but the arguments of calls that are made again, which are encrypted. It shows that a change
-cannot affect a node only when the code, the results of calls and all data that were read of the node are unchanged; otherwise the node is
-compiled.
+A record holds names and digests, no values but queries to a PuppetDB and the arguments of calls that are made again, which are encrypted.
+It shows that a change cannot affect a node only when the code, answers and results, and all data that were read of the node are unchanged;
+otherwise the node is compiled.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 from environments.files.export_keys import CatalogCalls, ExportKeys
 from environments.repeated_calls import RepeatableCall, calls_to_data
+from environments.store_questions import AskedQuestion
 from language.evaluation.dependencies import NodeDependencies
 from language.host import NodeInput
 from shared import __version__
@@ -49,6 +50,7 @@ class CatalogRecord:
         inputs: the questions about the code; `answers` is a digest of them and of the answers.
         sources: files of modules, as `MODULE/PATH`, that the agent reads; the catalog is the same without them.
         calls: the calls that it depends on (see `sealed_calls`); '' for none.
+        questions: what it asked a PuppetDB, with digests of the answers.
     """
 
     reads: NodeDependencies
@@ -58,6 +60,7 @@ class CatalogRecord:
     answers: str
     sources: tuple[str, ...]
     calls: str = ""
+    questions: tuple[AskedQuestion, ...] = ()
 
     def is_valid(self, node: NodeInput, configuration: str, answers: SideAnswers) -> bool:
         """Return whether the node's catalog would be compiled from the same again."""
@@ -70,7 +73,7 @@ class CatalogRecord:
     @property
     def identity(self) -> str:
         """Return a key that is equal for equal records."""
-        return f"{self.values} {self.configuration} {self.answers} {hash(self.calls)}"
+        return f"{self.values} {self.configuration} {self.answers} {hash(self.calls)} {[question.digests for question in self.questions]}"
 
     def pack(self) -> bytes:
         reads = self.reads
@@ -86,6 +89,7 @@ class CatalogRecord:
             "answers": self.answers,
             "sources": self.sources,
             "calls": self.calls,
+            "questions": [[dict(asked.question), *asked.digests] for asked in self.questions],
         }
         return zlib.compress(plainjson.dumps(data), _LEVEL)
 
@@ -105,8 +109,9 @@ class CatalogRecord:
             sources = tuple(map(str, data["sources"]))
             texts = (str(data[name]) for name in ("values", "configuration", "answers", "calls"))
             values, configuration, answers, calls = texts
-            return cls(reads, values, configuration, inputs, answers, sources, calls)
-        except (zlib.error, KeyError, TypeError) as err:
+            questions = tuple(AskedQuestion.of(question, *digests) for question, *digests in data["questions"])
+            return cls(reads, values, configuration, inputs, answers, sources, calls, questions)
+        except (zlib.error, KeyError, TypeError, ValueError) as err:
             raise BadData("A record of a catalog cannot be read") from err
 
 

@@ -228,14 +228,12 @@ class CompileWorker:
         def remember() -> None:
             if reads is None:
                 return
-            calls = loaded.host.calls.made()
-            # A catalog that queried a PuppetDB has no record: other nodes' data are no function of the code.
-            if made_of is not None and self.records is not None and loaded.host.questions.asked() == ():
+            calls, questions = loaded.host.calls.made(), loaded.host.questions.asked()
+            if made_of is not None and self.records is not None and questions is not None:
                 sealed = sealed_calls(calls, node.certname, loaded.host.root, self.environments.settings.export_keys)
                 if sealed is not None:
-                    self.records.add(node.certname, made_of.record(reads, node, sealed))
+                    self.records.add(node.certname, made_of.record(reads, node, sealed, questions))
             if self.memo.limit:
-                questions = loaded.host.questions.asked()
                 if questions is None:
                     reads.mark_uncacheable("asks a PuppetDB for too much, or what it did not answer", FINAL)
                 cached = CachedCatalog(

@@ -18,7 +18,7 @@ from environments.directory_environment import DirectoryEnvironment, Environment
 from environments.files.code_files import DiskFiles, TrackedFiles
 from environments.loaded import LoadedEnvironment
 from environments.repeated_calls import RepeatableCall, calls_from_data, calls_to_data
-from environments.store_questions import AskPuppetDb, Question
+from environments.store_questions import AskedQuestion, AskPuppetDb, Question
 from language.evaluation.compile import compile_catalog
 from language.evaluation.dependencies import NodeDependencies
 from language.log import LogEntry
@@ -48,8 +48,9 @@ class SideOutcome:
         catalog, error: one of them.
         warnings: messages that it logged.
         unstable: the reason why the next compilation may give another catalog; '' when it cannot.
-        reads: what was read of the node, when that, the code and calls are all that the catalog depends on.
+        reads: what was read of the node, when that, the code, calls and questions are all that the catalog depends on.
         calls: the calls whose results it depends on.
+        questions: what it asked a PuppetDB.
     """
 
     catalog: dict[str, Any] | None
@@ -58,6 +59,7 @@ class SideOutcome:
     unstable: str = ""
     reads: NodeDependencies | None = None
     calls: Sequence[RepeatableCall] = ()
+    questions: Sequence[AskedQuestion] = ()
 
 
 NOT_COMPILED = SideOutcome(None, None, ())
@@ -152,7 +154,7 @@ class PreviewWorker(CompileWorker):
         before = self._compile_side(FROM)
         if before.catalog is not None and not before.unstable:
             if records is not None and before.reads is not None:
-                self._keep(records, job["certname"], self._record(before.reads, before.calls))
+                self._keep(records, job["certname"], self._record(before.reads, before.calls, before.questions))
             if self._cannot_differ(before.calls):
                 return self._result("unaffected", before, before, {}, compilations=1)
         after = self._compile_side(TO)
@@ -205,7 +207,7 @@ class PreviewWorker(CompileWorker):
             self._reload(number)
             return False
 
-    def _record(self, reads: NodeDependencies, calls: Sequence[RepeatableCall]) -> CatalogRecord | None:
+    def _record(self, reads: NodeDependencies, calls: Sequence[RepeatableCall], questions: Sequence[AskedQuestion]) -> CatalogRecord | None:
         """Return the record of the catalog that was just compiled; None when it cannot be stored."""
         side = self._sides[FROM]
         sealed = sealed_calls(calls, self._job["certname"], side.host.root, self.environments.settings.export_keys)
@@ -213,9 +215,8 @@ class PreviewWorker(CompileWorker):
             return None
         values = digest_of_values(reads, node_input(self._job, side.loaded))
         inputs = side.host.inputs.questions()
-        return CatalogRecord(
-            reads, values, digest_of_value(side.configuration), inputs, side.answers.digest(inputs), tuple(side.host.inputs.sources), sealed
-        )
+        name, sources = digest_of_value(side.configuration), tuple(side.host.inputs.sources)
+        return CatalogRecord(reads, values, name, inputs, side.answers.digest(inputs), sources, sealed, tuple(questions))
 
     def _is_unaffected_by(self, record: CatalogRecord | None) -> bool:
         """Return whether a record shows, without a compilation, that both sides give the same catalog."""
@@ -227,6 +228,9 @@ class PreviewWorker(CompileWorker):
             return False
         if not are_equal(before.answers, after.answers, record.inputs, record.sources):
             return False
+        with before.loaded.host.questions.record():
+            if not before.loaded.host.questions.are_unchanged(record.questions):
+                return False  # both sides would get other answers than the recorded ones, and the same
         if not record.calls:
             return True
         try:
@@ -262,8 +266,7 @@ class PreviewWorker(CompileWorker):
                     debug=False,
                     dependencies=reads,
                 )
-                has_asked = loaded.host.questions.asked() != ()  # a store, whose answers may be others the next time
-                calls = loaded.host.calls.made()
+                calls, questions = loaded.host.calls.made(), loaded.host.questions.asked()
         except PuppetError as err:
             file, line = (err.where.file, err.where.line) if err.where else (None, None)
             return SideOutcome(None, self._message(number, err.message, file, line, err.hint), warnings)
@@ -274,7 +277,8 @@ class PreviewWorker(CompileWorker):
             return SideOutcome(None, self._message(number, text, file, line), warnings)
         host.finish_catalog(loaded.loader, reads, catalog)
         unstable = "; ".join(reason.text for reason in reads.uncacheable_reasons)
-        return SideOutcome(catalog, None, warnings, unstable, reads if not unstable and not has_asked else None, calls)
+        is_known = not unstable and questions is not None
+        return SideOutcome(catalog, None, warnings, unstable, reads if is_known else None, calls, questions or ())
 
     def _reload(self, number: int) -> None:
         """Reload a side, which may have been interrupted while reading a file."""

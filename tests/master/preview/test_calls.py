@@ -1,4 +1,4 @@
-"""Nodes whose catalogs call programs, or Ruby that may read anything: who can be affected by a change."""
+"""Nodes whose catalogs call programs, Ruby that may read anything, or a PuppetDB: who can be affected by a change."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ class Sides:
         ExportKeys(self.keys).create()
         write(self.roots[0], [(name, text.replace("WORLD", str(self.world))) for name, text in FILES.items()])
         shutil.copytree(*self.roots)
+        self.stored: list[Any] = []  # the rows that a PuppetDB returns to each query
         self.worker = self.new_worker()
 
     def new_worker(self, **settings: Any) -> PreviewWorker:
-        given = {"ruby": PROGRAM, "export_keys": str(self.keys), **settings}
-        return PreviewWorker(EnvironmentSettings(("/nonexistent",), **given), CodeCache())
+        given = EnvironmentSettings(("/nonexistent",), **{"ruby": PROGRAM, "export_keys": str(self.keys), **settings})
+        return PreviewWorker(given, CodeCache(), ask_puppetdb=lambda questions: [json.dumps(self.stored).encode()] * len(questions))
 
     def preview(self, worker: PreviewWorker | None = None) -> tuple[str, int]:
         """The node's state, and how many catalogs were compiled."""
@@ -135,6 +136,17 @@ def test_a_record_of_the_catalog_that_an_agent_got_serves_as_well(sides: Sides) 
     CatalogRecords(sides.records).save("n", datagram.partition(b"\0")[2])
     assert sides.preview() == ("unaffected", 0)
     write(sides.roots[1], [("modules/m/words", "changed\n")])
+    assert sides.again()[0] == "changed"
+
+
+def test_a_query_is_asked_again_before_a_record_is_used(sides: Sides) -> None:
+    for root in sides.roots:
+        write(root, [("manifests/site.pp", "notify { \"${length(puppetdb_query('nodes{}'))} nodes\": }\n")])
+    assert sides.preview() == ("unaffected", 1)
+    assert sides.again() == ("unaffected", 0)
+    sides.stored.append({"certname": "other"})
+    assert [sides.again(), sides.again()] == [("unaffected", 1), ("unaffected", 0)]
+    write(sides.roots[1], [("manifests/site.pp", "notify { 'another': }\n")])
     assert sides.again()[0] == "changed"
 
 
