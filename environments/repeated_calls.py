@@ -24,7 +24,9 @@ MAX_CALLS = 1_000
 MAX_OCTETS = 1 << 19
 """Octets of their arguments, and of what Ruby asked meanwhile."""
 MAX_CHANGES = 2
-"""Other results in a row, after which something is not called again for nothing."""
+"""Other results in a row for a node, after which something is not called again for nothing."""
+MAX_KNOWN = 20_000
+"""Nodes and subjects of which such results are counted."""
 MAX_RESULTS = 20_000
 _ROOT = "\0"  # stands for the folder of the environment; no text in JSON has it
 _OCTETS = "utf-8", "surrogateescape"
@@ -124,21 +126,21 @@ class RepeatedCalls:
         self._again = again
         self._made: list[RepeatableCall] = []
         self._octets = 0
-        self._is_recording = False
-        self._changes: Counter[str] = Counter()  # other results in a row, by subject
+        self._node: str | None = None  # whose catalog is compiled; None: nothing is recorded
+        self._changes: Counter[tuple[str, str]] = Counter()  # other results in a row, by node and subject
 
     @contextmanager
-    def record(self) -> Iterator[None]:
-        """Record the calls inside the context, for one catalog; they are discarded afterwards."""
-        self._made, self._octets, self._is_recording = [], 0, True
+    def record(self, node: str) -> Iterator[None]:
+        """Record the calls inside the context, for the catalog of one node; they are discarded afterwards."""
+        self._made, self._octets, self._node = [], 0, node
         try:
             yield
         finally:
-            self._made, self._octets, self._is_recording = [], 0, False
+            self._made, self._octets, self._node = [], 0, None
 
     def wants(self, subject: str) -> bool:
         """Return whether it makes sense to record a call of something."""
-        return self._is_recording and self._changes[subject] < MAX_CHANGES
+        return self._node is not None and self._changes[self._node, subject] < MAX_CHANGES
 
     def add(self, call: RepeatableCall) -> bool:
         """Record a call; return whether it will be made again before the catalog is used again."""
@@ -152,8 +154,8 @@ class RepeatedCalls:
         """Return the recorded calls, in their order."""
         return tuple(self._made)
 
-    def are_unchanged(self, calls: Sequence[RepeatableCall]) -> bool:
-        """Make calls again; return whether all have the results that they had."""
+    def are_unchanged(self, node: str, calls: Sequence[RepeatableCall]) -> bool:
+        """Make the calls of a node's catalog again; return whether all have the results that they had."""
         if not calls:
             return True
         self._begin()
@@ -163,10 +165,13 @@ class RepeatedCalls:
             except PuppetError:
                 is_same = False  # the compilation that follows reports it, with its place
             if not is_same:
-                self._changes[call.subject] += 1
+                # Of this node: what has changed once, for all nodes, has another result for each of them.
+                if len(self._changes) >= MAX_KNOWN:
+                    self._changes.clear()
+                self._changes[node, call.subject] += 1
                 return False
         for call in calls:
-            self._changes.pop(call.subject, None)
+            self._changes.pop((node, call.subject), None)
         return True
 
     def _result(self, call: RepeatableCall) -> bytes:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from shared.errors import Unsupported
+
 NONSENSE: Final = "Ruby answered nonsense"
 
 
@@ -20,6 +22,15 @@ class RaisedInRuby(Exception):
     @property
     def location(self) -> str:
         return f"{self.file}:{self.line}" if self.file else "unknown"
+
+
+def refuse_lacking(error: RaisedInRuby, subject: str) -> None:
+    """Raise Unsupported when something needs a part that only Puppet's own Ruby has."""
+    if error.lacks:
+        raise Unsupported(
+            f"{subject} uses {error.lacks}, which only Puppet's own Ruby has ({error.location})",
+            hint="Functions of the language, scope and Ruby's library are here. A function can be written in Python instead.",
+        ) from error
 
 
 class LeftBlock(Exception):

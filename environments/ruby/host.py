@@ -16,12 +16,12 @@ from language.functions.old_api import old_api_value
 from language.host import NotFoundInData
 from language.syntax.source import Source
 from language.values.core import MISSING, Value
-from shared.errors import EvaluationError, Location, PuppetError, Unsupported
+from shared.errors import EvaluationError, Location, PuppetError
 from shared.ruby import RubyChild, RubyProgram
 
 from ..files.code_files import CodeFiles
 from ..repeated_calls import RepeatedCalls, RubyCall, RubyCode
-from .errors import NONSENSE, LeftBlock, RaisedInRuby
+from .errors import NONSENSE, LeftBlock, RaisedInRuby, refuse_lacking
 from .objects import RubyObjects
 from .questions import ScopeQuestions
 from .recording import NOT_FOUND, Recording, Replay, has_own
@@ -124,7 +124,7 @@ class RubyHost(RubyObjects, ScopeQuestions):
             self._keep_changes(scope, variables)
         except RaisedInRuby as error:
             subject = f"The template {name}" if name is not None else "The text given to inline_template()"
-            self._refuse_lacking(error, subject)
+            refuse_lacking(error, subject)
             if name is None:
                 raise EvaluationError(f"Failed to parse inline template: {error.message}") from error
             raise EvaluationError(
@@ -178,14 +178,14 @@ class RubyHost(RubyObjects, ScopeQuestions):
                 self._keep_changes(scope, args, is_copied=is_legacy)
                 return value
             except RaisedInRuby as error:
-                self._refuse_lacking(error, f"The function '{name}'")
+                refuse_lacking(error, f"The function '{name}'")
                 raise EvaluationError(error.message, hint=f"Raised in Ruby: {error.location}") from error
 
         try:
             self._loaded.discard(number)
             definition = self._load(None, number, "load", *code)
         except RaisedInRuby as error:
-            self._refuse_lacking(error, f"The function '{name}'")
+            refuse_lacking(error, f"The function '{name}'")
             raise EvaluationError(f"Could not load the function '{name}': {error.message}", hint=f"It is at {error.location}") from error
         if not isinstance(definition, dict):
             raise EvaluationError(NONSENSE)
@@ -256,13 +256,6 @@ class RubyHost(RubyObjects, ScopeQuestions):
             raise NotFoundInData
         return value
 
-    def _refuse_lacking(self, error: RaisedInRuby, subject: str) -> None:
-        if error.lacks:
-            raise Unsupported(
-                f"{subject} uses {error.lacks}, which only Puppet's own Ruby has ({error.location})",
-                hint="Functions of the language, scope and Ruby's library are here. A function can be written in Python instead.",
-            ) from error
-
     # --- code that may read something else ---
 
     def _run(self, scope: Scope, code: RubyCode, impurity: tuple[str, int] | None, number: int, *args: Any) -> Any:
@@ -272,8 +265,7 @@ class RubyHost(RubyObjects, ScopeQuestions):
         A call of code that may read something else is recorded, to be made again; if that is not possible the catalog is uncacheable.
         """
         data = dump_value([number, *args], self)
-        if self._has_recorded_objects and has_own(data):
-            scope.mark_uncacheable("gets an object that Ruby has made of something else than what it was given")
+        self._watch_objects(scope, data)
         if impurity is None:
             return self._put(scope, code.op, data)
         call: RubyCall | None = None
@@ -293,6 +285,11 @@ class RubyHost(RubyObjects, ScopeQuestions):
             if call is None or not self.calls.add(call):
                 scope.mark_uncacheable(impurity[0], Location(code.file, impurity[1]) if code.file is not None else None)
 
+    def _watch_objects(self, scope: Scope | None, data: Any) -> None:
+        """Mark the catalog as uncacheable when Ruby gets an object that it has made of something else: what is in it, nobody compares."""
+        if self._has_recorded_objects and scope is not None and has_own(data):
+            scope.mark_uncacheable("Ruby gets an object that it has made of something else than its input")
+
     def begin_repeats(self) -> None:
         """Prepare for calls that are made again, for one catalog."""
         self._compilation = _no_compilation
@@ -306,7 +303,7 @@ class RubyHost(RubyObjects, ScopeQuestions):
         try:
             number, asked_at = self._loaded_number(None, call.code), time.time_ns()
             message = child.ask({"op": call.code.op, "args": [number, *replay.args]}, replay.answer)
-            self._note_libraries(message, asked_at)
+            self._look_after(child, message, asked_at)
         except RaisedInRuby:
             return b""
         finally:
@@ -380,9 +377,7 @@ class RubyHost(RubyObjects, ScopeQuestions):
         self._scopes.append(scope)
         try:
             message = child.ask({"op": op, "args": data}, partial(self._answer, child))
-            if message.get("exhausted"):  # no descriptors or memory are left in it
-                child.end()
-            self._note_libraries(message, self._asked_at)
+            self._look_after(child, message, self._asked_at)
             if (recording := self._recording()) is not None:
                 recording.end(message)
             self._reads = message.get("reads", ())
@@ -406,7 +401,10 @@ class RubyHost(RubyObjects, ScopeQuestions):
             if not self._scopes:
                 self._registered.clear()
 
-    def _note_libraries(self, message: dict[str, Any], since: int) -> None:
+    def _look_after(self, child: RubyChild, message: dict[str, Any], since: int) -> None:
+        """End the child if it is of no use any more, and note the modules' files that it has read by itself."""
+        if message.get("exhausted"):  # no descriptors or memory are left in it
+            child.end()
         for path in message.get("libraries", ()):
             self.note(path, since)
 
@@ -438,6 +436,7 @@ class RubyHost(RubyObjects, ScopeQuestions):
         answer = self._found(child, message)
         if recording is not None:
             recording.note(message, answer)
+        self._watch_objects(self._scopes[-1], answer)
         return answer
 
     def _found(self, child: RubyChild, message: dict[str, Any]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class CachedCatalog:
             return "node"
         if not self.files.are_unchanged(environment.live.root, environment.live.pin):
             return "files"
-        if not environment.host.calls.are_unchanged(self.calls):
+        if not environment.host.calls.are_unchanged(node.certname, self.calls):
             return "answers"
         # Last, because the PuppetDB has to be asked.
         return MEMORY if are_answers_unchanged(self.questions) else "answers"

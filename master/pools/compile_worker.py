@@ -126,7 +126,7 @@ class CompileWorker:
         changed = ""
         for _ in range(ATTEMPTS):
             loaded = self.environments.get(job["environment"], job.get("pin", ""))
-            with loaded.host.questions.record(), loaded.host.calls.record():
+            with loaded.host.questions.record(), loaded.host.calls.record(job["certname"]):
                 compiled, changed = self._answer_or_compile(loaded, job, log)
             if compiled is not None:
                 return compiled

@@ -202,7 +202,7 @@ class PreviewWorker(CompileWorker):
         host = self._sides[number].host
         try:
             with deadline(self._job["each"]):
-                return host.calls.are_unchanged(calls_from_data(calls, host.root))
+                return host.calls.are_unchanged(self._job["certname"], calls_from_data(calls, host.root))
         except Overtime:
             self._reload(number)
             return False
@@ -255,7 +255,7 @@ class PreviewWorker(CompileWorker):
         host.inputs.begin()
         side.has_changed = loaded.begin()
         try:
-            with loaded.host.questions.record(), loaded.host.calls.record(), deadline(job["each"]):
+            with loaded.host.questions.record(), loaded.host.calls.record(job["certname"]), deadline(job["each"]):
                 catalog = compile_catalog(
                     host,
                     loaded.loader,

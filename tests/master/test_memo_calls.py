@@ -185,6 +185,16 @@ def test_a_call_that_needs_more_of_its_compilation_keeps_the_catalog_out(tmp_pat
 
 
 @needs_ruby
+def test_what_ruby_alone_has_is_handed_back_by_a_variable_too(tmp_path: Path) -> None:
+    files = {**function("f", "Struct.new(:path).new(x)"), **function("g", "closure_scope['o'].path", "")}
+    site = site_of(tmp_path, "$o = m::f('a')\nnotify { m::g(): }", files)
+    assert titles(site) == titles(site)
+    assert site.bench.memo.hits == 0
+    assert "an object" in site.bench.reasons[0][1]
+    site.bench.forget()
+
+
+@needs_ruby
 def test_what_ruby_alone_has_and_nobody_hands_back_counts_by_its_text(tmp_path: Path) -> None:
     files = function("patch", "IO.binread('/dev/null')\n    Comparable", "")
     site = site_of(tmp_path, "m::patch()\nnotify { 'a': }", files)
@@ -215,7 +225,7 @@ class Results:
 
 
 def recorded(calls: RepeatedCalls, *made: ProgramCall) -> list[bool]:
-    with calls.record():
+    with calls.record("n"):
         return [calls.add(call) for call in made]
 
 
@@ -224,19 +234,19 @@ def test_calls_are_made_again_in_their_order_until_one_has_another_result() -> N
     calls = RepeatedCalls(results.begin, results.again)
     results.now = {"a": b"1", "b": b"2", "c": b"3"}
     made = [ProgramCall((name,), result) for name, result in results.now.items()]
-    assert calls.are_unchanged(made)
+    assert calls.are_unchanged("n", made)
     results.now["b"] = b"other"
-    assert not calls.are_unchanged(made)
+    assert not calls.are_unchanged("n", made)
     assert results.called == ["a", "b", "c", "a", "b"]
     assert results.rounds == 2
     del results.now["a"]
-    assert not calls.are_unchanged(made)
+    assert not calls.are_unchanged("n", made)
 
 
 def test_nothing_is_recorded_where_nobody_compares() -> None:
     calls = RepeatedCalls(lambda: None, lambda call: b"")
     assert not calls.add(ProgramCall(("a",), b""))
-    with calls.record():
+    with calls.record("n"):
         assert calls.add(ProgramCall(("a",), b""))
         assert len(calls.made()) == 1
     assert calls.made() == ()
@@ -248,10 +258,21 @@ def test_what_had_the_same_result_in_between_is_called_again() -> None:
     call = ProgramCall(("a",), b"1")
     for result in (b"2", b"1", b"2"):
         results.now["a"] = result
-        calls.are_unchanged([call])
+        calls.are_unchanged("n", [call])
     assert recorded(calls, call) == [True]
-    calls.are_unchanged([call])
+    calls.are_unchanged("n", [call])
     assert recorded(calls, call) == [False]
+
+
+def test_what_has_changed_once_for_many_nodes_is_called_again_for_all_of_them() -> None:
+    results = Results()
+    calls = RepeatedCalls(results.begin, results.again)
+    call = ProgramCall(("a",), b"1")
+    results.now["a"] = b"2"
+    for node in ("n1", "n2", "n3"):
+        assert not calls.are_unchanged(node, [call])
+        with calls.record(node):
+            assert calls.add(call)
 
 
 def test_more_calls_than_are_worth_it_are_not_made_again() -> None:
