@@ -80,7 +80,7 @@ def sides(tmp_path: Path) -> Iterator[Sides]:
     made.worker.forget()
 
 
-pytestmark = [needs_ruby, pytest.mark.works_with("Preview", "no affected node is missed")]
+pytestmark = [needs_ruby, pytest.mark.works_with("Preview", "programs, Ruby and PuppetDB: no affected node is missed")]
 
 
 def test_a_node_is_compiled_once_and_then_not_at_all(sides: Sides) -> None:
