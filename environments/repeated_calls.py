@@ -116,10 +116,10 @@ class RepeatedCalls:
         begin: Prepares a round of calls.
         again: Makes a call again and returns the digest of its result; PuppetError when it has none.
     Attributes:
-        results: The results of calls, none of which is made again twice; None: each is.
+        results: The results of calls by their digests, none of which is made again twice; None: each is.
     """
 
-    results: dict[RepeatableCall, bytes] | None = None
+    results: dict[bytes, bytes] | None = None
 
     def __init__(self, begin: Callable[[], None], again: Callable[[RepeatableCall], bytes]) -> None:
         self._begin = begin
@@ -140,15 +140,15 @@ class RepeatedCalls:
 
     def wants(self, subject: str) -> bool:
         """Return whether it makes sense to record a call of something."""
-        return self._node is not None and self._changes[self._node, subject] < MAX_CHANGES
+        return self._node is not None and len(self._made) < MAX_CALLS and self._changes[self._node, subject] < MAX_CHANGES
 
     def add(self, call: RepeatableCall) -> bool:
         """Record a call; return whether it will be made again before the catalog is used again."""
-        if not self.wants(call.subject):
+        if not self.wants(call.subject) or self._octets + call.size > MAX_OCTETS:
             return False
         self._made.append(call)
         self._octets += call.size
-        return len(self._made) <= MAX_CALLS and self._octets <= MAX_OCTETS
+        return True
 
     def made(self) -> Sequence[RepeatableCall]:
         """Return the recorded calls, in their order."""
@@ -177,11 +177,12 @@ class RepeatedCalls:
     def _result(self, call: RepeatableCall) -> bytes:
         if self.results is None:
             return self._again(call)
-        if call not in self.results:
+        key = digest_of_result(repr(call).encode("utf-8", "surrogatepass"))  # a call may take half a megabyte
+        if key not in self.results:
             if len(self.results) >= MAX_RESULTS:
                 self.results.clear()
-            self.results[call] = self._again(call)
-        return self.results[call]
+            self.results[key] = self._again(call)
+        return self.results[key]
 
 
 def calls_to_data(calls: Sequence[RepeatableCall], root: str) -> Any:

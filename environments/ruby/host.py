@@ -268,20 +268,15 @@ class RubyHost(RubyObjects, ScopeQuestions):
         self._watch_objects(scope, data)
         if impurity is None:
             return self._put(scope, code.op, data)
-        call: RubyCall | None = None
+        is_wanted = self.calls.wants(code.subject) and not self._answers
+        recording = Recording(code, data[1:], len(self._scopes) + 1, self.root, is_wanted=is_wanted)
+        self._recordings.append(recording)
         try:
-            if not self.calls.wants(code.subject):
-                return self._put(scope, code.op, data)
-            recording = Recording(code, data[1:], len(self._scopes) + 1, self.root)
-            recording.is_repeatable &= not self._answers
-            self._recordings.append(recording)
-            try:
-                return self._put(scope, code.op, data)
-            finally:
-                self._recordings.pop()
-                self._has_recorded_objects |= recording.has_own
-                call = recording.call()
+            return self._put(scope, code.op, data)
         finally:
+            self._recordings.pop()
+            self._has_recorded_objects |= recording.has_own
+            call = recording.call()
             if call is None or not self.calls.add(call):
                 scope.mark_uncacheable(impurity[0], Location(code.file, impurity[1]) if code.file is not None else None)
 

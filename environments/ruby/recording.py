@@ -8,7 +8,7 @@ from typing import Any
 from shared.data import plainjson
 from shared.errors import EvaluationError
 
-from ..repeated_calls import RubyCall, RubyCode, digest_of_result, without_root
+from ..repeated_calls import MAX_OCTETS, RubyCall, RubyCode, digest_of_result, without_root
 
 _OWN = frozenset(("held", "own", "object", "proc"))
 """Values that stand for objects of Ruby's, whose numbers are others the next time."""
@@ -26,33 +26,41 @@ class Recording:
         data: The arguments in the form for Ruby.
         depth: The number of questions to Ruby that are running, this one included.
         root: The folder of the environment.
+        is_wanted: Whether it will be made again if that is possible.
 
     Attributes:
         is_repeatable: Whether it can be made again.
         has_own: Whether there are objects of Ruby's in its result.
     """
 
-    def __init__(self, code: RubyCode, data: Any, depth: int, root: str) -> None:
+    def __init__(self, code: RubyCode, data: Any, depth: int, root: str, *, is_wanted: bool) -> None:
         self.code = code
         self.root = root
         self.depth = depth
         self.has_own = False
-        self.is_repeatable = not has_own(data)
-        self._args = plainjson.dumps_pson(data)
+        self.is_repeatable = is_wanted and not has_own(data)
+        self._args = plainjson.dumps_pson(data) if self.is_repeatable else b""
         self._asked: list[tuple[bytes, bytes]] = []
+        self._octets = 0  # of what was asked
         self._result = b""
 
     def note(self, question: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
         """Record a question of Ruby's with its answer."""
+        if not self.is_repeatable:
+            return
         if "value" not in answer or question["ask"] in _CHANGING or has_own(question["args"]) or has_own(answer["value"]):
             self.is_repeatable = False
-        elif self.is_repeatable:
-            self._asked.append((_question(question), plainjson.dumps_pson(answer)))
+            return
+        pair = _question(question), plainjson.dumps_pson(answer)
+        self._asked.append(pair)
+        self._octets += sum(map(len, pair))
+        self.is_repeatable = self._octets <= MAX_OCTETS
 
     def end(self, message: Mapping[str, Any]) -> None:
         """Record Ruby's answer."""
-        self.has_own = has_own(message.get("value"))
-        self._result = result_of(message, self.root)
+        if self.is_repeatable:
+            self.has_own = has_own(message.get("value"))
+            self._result = result_of(message, self.root)
 
     def call(self) -> RubyCall | None:
         """Return the call, which has ended; None when it cannot be made again."""
