@@ -71,6 +71,11 @@ class RubyCode(NamedTuple):
         return "call" if self.name else "render"
 
     @property
+    def loading(self) -> tuple[str, *tuple[str | None, ...]]:
+        """The operation that loads it, with its arguments."""
+        return ("load", *self) if self.name else ("template", self.text, self.file)
+
+    @property
     def subject(self) -> str:
         """What it is called by."""
         return self.name or self.file or self.text

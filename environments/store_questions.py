@@ -208,11 +208,11 @@ def _opened(resource: ExportedResource, keys: ExportKeys) -> ExportedResource:
         parameter = ExportedParameter(resource.certname, resource.type, resource.title, name)
         if not text:
             raise EvaluationError(
-                f"The exported {parameter} is Sensitive or Deferred, and the store has no value of it",
+                f"The {parameter} is Sensitive or Deferred, and the store has no value of it",
                 hint="PuppetDB and archives never have it. The master's own store has it after the next run of that node's agent.",
             )
         try:
             values[name] = decode(keys.open(parameter, text))
         except Unsupported as err:
-            raise EvaluationError(f"The exported {parameter}: {err.message}", hint="Export it as a String.") from err
+            raise EvaluationError(f"The {parameter}: {err.message}", hint="Export it as a String.") from err
     return replace(resource, parameters={**resource.parameters, **values}, sealed={})

@@ -36,7 +36,7 @@ class ExportedParameter(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"{self.type}[{self.title}]['{self.name}'] of {self.certname}"
+        return f"exported {self.type}[{self.title}]['{self.name}'] of {self.certname}"
 
 
 class CatalogCalls(NamedTuple):
@@ -45,7 +45,7 @@ class CatalogCalls(NamedTuple):
     certname: str
 
     def __str__(self) -> str:
-        return f"calls of {self.certname}"
+        return f"record of the calls of {self.certname}"
 
 
 Sealable = ExportedParameter | CatalogCalls
@@ -86,14 +86,12 @@ class ExportKeys:
         ciphers = self._usable(parameter)
         key_id, _, sealed = str(text).partition(":")
         if key_id not in ciphers:
-            raise EvaluationError(f"The exported {parameter} is sealed with the key {key_id}, which is not in {self.path}", hint=hint)
+            raise EvaluationError(f"The {parameter} is sealed with the key {key_id}, which is not in {self.path}", hint=hint)
         try:
             opened = ciphers[key_id].decrypt(base64.b64decode(sealed, validate=True), _bound_to(parameter))
             return plainjson.loads_trusted(opened)
         except (InvalidTag, binascii.Error, ValueError) as err:
-            raise EvaluationError(
-                f"The exported {parameter} was not sealed as this parameter with a key of {self.path}", hint=hint
-            ) from err
+            raise EvaluationError(f"The {parameter} was not sealed as this parameter with a key of {self.path}", hint=hint) from err
 
     def _usable(self, parameter: Sealable) -> dict[str, AESSIV]:
         """Return the keys; EvaluationError names the parameter that is of no use without them."""
@@ -102,7 +100,7 @@ class ExportKeys:
         except (OSError, ValueError) as err:
             reason = err.strerror if isinstance(err, OSError) else "it has no line, or one that is not a key (64 bytes in base64)"
             raise EvaluationError(
-                f"The exported {parameter} needs a key of {self.path}: {reason}",
+                f"The {parameter} needs a key of {self.path}: {reason}",
                 hint="Restore the file from a backup or from another master; without a file, a master makes a new key when it starts.",
             ) from err
 

@@ -116,11 +116,11 @@ class RubyHost(RubyObjects, ScopeQuestions):
             EvaluationError: rendering failed; the message has the reference's words.
         """
         try:
-            code = RubyCode("", text, file)
-            number = self._loaded_number(scope, code)
+            template, code = self._template(text, file), RubyCode("", text, file)
+            self._load(scope, template.number, code)
             self._answers = deque(answers)
-            variables = self._template(scope, text, file).variables(scope)
-            rendered = self._run(scope, code, impurity, number, variables)
+            variables = template.variables(scope)
+            rendered = self._run(scope, code, impurity, template.number, variables)
             self._keep_changes(scope, variables)
         except RaisedInRuby as error:
             subject = f"The template {name}" if name is not None else "The text given to inline_template()"
@@ -138,14 +138,14 @@ class RubyHost(RubyObjects, ScopeQuestions):
         """Return whether Ruby has an object of its own for a value of a variable."""
         return id(value) in self._ruby_objects
 
-    def _template(self, scope: Scope | None, text: str, file: str | None) -> RenderedTemplate:
+    def _template(self, text: str, file: str | None) -> RenderedTemplate:
         template = self._templates.get((file, text))
         if template is None:
             if len(self._templates) >= MAX_TEMPLATES:
                 self._loaded.difference_update(template.number for template in self._templates.values())
                 self._templates.clear()
-                self._live_child(scope)
-                self._ask(scope, "forget_templates")
+                self._live_child(None)
+                self._ask(None, "forget_templates")
             self._numbers += 1
             template = self._templates[file, text] = RenderedTemplate(self._numbers, text)
         return template
@@ -163,13 +163,13 @@ class RubyHost(RubyObjects, ScopeQuestions):
             EvaluationError: it defines none, or cannot be read.
         """
         code = RubyCode(name, source.text, source.file)
-        number = self._number(None, code)
+        number = self._number(code)
 
         def call(context: Context, index: int, args: Sequence[Value], block: Closure | None, *, is_legacy: bool = False) -> Value:
             scope: Any = context
             backend = BackendCall.of(number, index, args) if impurity is None else None
             try:
-                self._loaded_number(scope, code)
+                self._load(scope, number, code)
                 self._answers.clear()
                 if backend is not None:
                     return self._call_backend(backend, scope, list(args))
@@ -183,7 +183,7 @@ class RubyHost(RubyObjects, ScopeQuestions):
 
         try:
             self._loaded.discard(number)
-            definition = self._load(None, number, "load", *code)
+            definition = self._load(None, number, code)
         except RaisedInRuby as error:
             refuse_lacking(error, f"The function '{name}'")
             raise EvaluationError(f"Could not load the function '{name}': {error.message}", hint=f"It is at {error.location}") from error
@@ -296,7 +296,8 @@ class RubyHost(RubyObjects, ScopeQuestions):
             self._begin(_repeated, wants_debug=False)
         replay = Replay(call, self.register, self.root)
         try:
-            number, asked_at = self._loaded_number(None, call.code), time.time_ns()
+            number, asked_at = self._number(call.code), time.time_ns()
+            self._load(None, number, call.code)
             message = child.ask({"op": call.code.op, "args": [number, *replay.args]}, replay.answer)
             self._look_after(child, message, asked_at)
         except RaisedInRuby:
@@ -307,30 +308,22 @@ class RubyHost(RubyObjects, ScopeQuestions):
 
     # --- questions to Ruby ---
 
-    def _number(self, scope: Scope | None, code: RubyCode) -> int:
+    def _number(self, code: RubyCode) -> int:
         """Return the number by which Ruby knows a function or template, or will know it."""
         if not code.name:
-            return self._template(scope, code.text, code.file).number
+            return self._template(code.text, code.file).number
         number = self._functions.get(code)
         if number is None:
             self._numbers += 1
             number = self._functions[code] = self._numbers
         return number
 
-    def _loaded_number(self, scope: Scope | None, code: RubyCode) -> int:
-        """Return the same after Ruby has loaded it."""
-        number = self._number(scope, code)
-        if code.name:
-            self._load(scope, number, "load", *code)
-        else:
-            self._load(scope, number, "template", code.text, code.file)
-        return number
-
-    def _load(self, scope: Scope | None, number: int, op: str, *args: Any) -> Any:
-        """Send a template or function to the child by the operation `op`; return Ruby's answer, None when the child had it already."""
+    def _load(self, scope: Scope | None, number: int, code: RubyCode) -> Any:
+        """Send a template or function to the child; return Ruby's answer, None when the child had it already."""
         child = self._live_child(scope)
         if number in self._loaded:
             return None
+        op, *args = code.loading
         answer = self._ask(scope, op, number, *args)
         if child is self._child:
             self._loaded.add(number)

@@ -34,8 +34,7 @@ def call_effect(writer: Writer, node: n.FunctionCall) -> None:
         value = _call_function(writer, node, functor.value, node.arguments, None, "a Function Call", "_run")
     else:
         value = call(writer, node)
-    if not isinstance(value, ast.Constant):
-        writer.emit(ast.Expr(value), node)
+    writer.discard(value, node)
 
 
 def method_call(writer: Writer, node: n.MethodCall) -> ast.expr:

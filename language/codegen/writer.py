@@ -74,8 +74,10 @@ class Writer:
         if effect is not None:
             effect(self, node)
             return
-        value = self.value(node)
-        # A value without effect needs no statement.
+        self.discard(self.value(node), node)
+
+    def discard(self, value: ast.expr, node: n.SyntaxNode) -> None:
+        """Write the statement for a value that is not used. One without effect needs none."""
         if not isinstance(value, ast.Constant | ast.Name):
             self.emit(ast.Expr(value), node)
 

@@ -25,7 +25,7 @@ from language.evaluation.dependencies import NodeDependencies
 from language.host import NodeInput
 from shared import __version__
 from shared.data import plainjson
-from shared.errors import BadData, EvaluationError, PuppetError
+from shared.errors import BadData, PuppetError
 from shared.filesystem.files import make_directory, owner_in, write_atomic
 from shared.names import valid_file_key
 
@@ -107,8 +107,7 @@ class CatalogRecord:
             reads.everything, reads.special_names = bool(data["everything"]), bool(data["special_names"])
             inputs = tuple(tuple(map(str, question)) for question in data["inputs"])
             sources = tuple(map(str, data["sources"]))
-            texts = (str(data[name]) for name in ("values", "configuration", "answers", "calls"))
-            values, configuration, answers, calls = texts
+            values, configuration, answers, calls = (str(data[name]) for name in ("values", "configuration", "answers", "calls"))
             questions = tuple(AskedQuestion.of(question, *digests) for question, *digests in data["questions"])
             return cls(reads, values, configuration, inputs, answers, sources, calls, questions)
         except (zlib.error, KeyError, TypeError, ValueError) as err:
@@ -122,16 +121,15 @@ def sealed_calls(calls: Sequence[RepeatableCall], certname: str, root: str, keys
     Args:
         root: The folder of the environment.
         keys: The path of the keys' file; '' for none.
+    Raises:
+        EvaluationError: The file cannot be used.
     """
     if not calls:
         return ""
     if not keys:
         return None
     packed = zlib.compress(plainjson.dumps(calls_to_data(calls, root)), _LEVEL)
-    try:
-        return ExportKeys(Path(keys)).seal(CatalogCalls(certname), base64.b64encode(packed).decode())
-    except EvaluationError:
-        return None  # the node is compiled for each preview
+    return ExportKeys(Path(keys)).seal(CatalogCalls(certname), base64.b64encode(packed).decode())
 
 
 def opened_calls(sealed: str, certname: str, keys: str) -> Any:

@@ -40,7 +40,7 @@ from language.loading.loader import Loader
 from language.log import LogEntry
 from language.syntax.checker import Diagnostic as Finding
 from shared.data import plainjson, plainyaml
-from shared.errors import BadData, BadRequest, CompileError, Location, PuppetError
+from shared.errors import BadData, BadRequest, CompileError, EvaluationError, Location, PuppetError
 from shared.filesystem.files import write_all
 from shared.pattern_timeout import PATTERN_TIMEOUT
 from shared.process.memory import freeze_loaded_objects, keep_memory_of_bodies
@@ -230,7 +230,11 @@ class CompileWorker:
                 return
             calls, questions = loaded.host.calls.made(), loaded.host.questions.asked()
             if made_of is not None and self.records is not None and questions is not None:
-                sealed = sealed_calls(calls, node.certname, loaded.host.root, self.environments.settings.export_keys)
+                try:
+                    sealed = sealed_calls(calls, node.certname, loaded.host.root, self.environments.settings.export_keys)
+                except EvaluationError as err:  # previews say so, and compile the node
+                    log(LogEntry("debug", err.message))
+                    sealed = None
                 if sealed is not None:
                     self.records.add(node.certname, made_of.record(reads, node, sealed, questions))
             if self.memo.limit:

@@ -153,8 +153,8 @@ class PreviewWorker(CompileWorker):
             return self._result("unaffected", NOT_COMPILED, NOT_COMPILED, {}, compilations=0)
         before = self._compile_side(FROM)
         if before.catalog is not None and not before.unstable:
-            if records is not None and before.reads is not None:
-                self._keep(records, job["certname"], self._record(before.reads, before.calls, before.questions))
+            if records is not None:
+                self._keep(records, before)
             if self._cannot_differ(before.calls):
                 return self._result("unaffected", before, before, {}, compilations=1)
         after = self._compile_side(TO)
@@ -207,16 +207,16 @@ class PreviewWorker(CompileWorker):
             self._reload(number)
             return False
 
-    def _record(self, reads: NodeDependencies, calls: Sequence[RepeatableCall], questions: Sequence[AskedQuestion]) -> CatalogRecord | None:
-        """Return the record of the catalog that was just compiled; None when it cannot be stored."""
-        side = self._sides[FROM]
-        sealed = sealed_calls(calls, self._job["certname"], side.host.root, self.environments.settings.export_keys)
-        if sealed is None:
+    def _record(self, outcome: SideOutcome) -> CatalogRecord | None:
+        """Return the record of the catalog that was just compiled; None when it has none."""
+        side, reads = self._sides[FROM], outcome.reads
+        sealed = sealed_calls(outcome.calls, self._job["certname"], side.host.root, self.environments.settings.export_keys)
+        if reads is None or sealed is None:
             return None
         values = digest_of_values(reads, node_input(self._job, side.loaded))
         inputs = side.host.inputs.questions()
         name, sources = digest_of_value(side.configuration), tuple(side.host.inputs.sources)
-        return CatalogRecord(reads, values, name, inputs, side.answers.digest(inputs), sources, sealed, tuple(questions))
+        return CatalogRecord(reads, values, name, inputs, side.answers.digest(inputs), sources, sealed, tuple(outcome.questions))
 
     def _is_unaffected_by(self, record: CatalogRecord | None) -> bool:
         """Return whether a record shows, without a compilation, that both sides give the same catalog."""
@@ -324,11 +324,10 @@ class PreviewWorker(CompileWorker):
             ],
         }
 
-    def _keep(self, records: CatalogRecords, certname: str, record: CatalogRecord | None) -> None:
-        if record is None:
-            return
+    def _keep(self, records: CatalogRecords, outcome: SideOutcome) -> None:
         try:
-            records.save(certname, record.pack())
+            if (record := self._record(outcome)) is not None:
+                records.save(self._job["certname"], record.pack())
         except PuppetError as err:
             self._not_kept = str(err)  # a preview goes on without
 

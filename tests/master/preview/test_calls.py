@@ -118,6 +118,11 @@ def test_arguments_are_stored_encrypted_or_not_at_all(sides: Sides) -> None:
         worker = sides.new_worker(export_keys=key and f"{sides.keys}.{key}")
         assert sides.preview(worker) == ("unaffected", 1)
         worker.forget()
+    damaged = sides.keys.with_name("damaged.key")
+    damaged.write_text("no key\n")
+    worker = sides.new_worker(export_keys=str(damaged))
+    assert "The record of the calls of n needs a key of" in sides.outcome(worker)["not_kept"]
+    worker.forget()
     record.unlink()
     worker = sides.new_worker(export_keys="")
     assert sides.preview(worker) == ("unaffected", 1)
@@ -125,18 +130,27 @@ def test_arguments_are_stored_encrypted_or_not_at_all(sides: Sides) -> None:
     worker.forget()
 
 
-def test_a_record_of_the_catalog_that_an_agent_got_serves_as_well(sides: Sides) -> None:
+def recorded_for_an_agent(sides: Sides, keys: Path) -> list[bytes]:
+    """The records that a master's compiling process sends when an agent has got the node's catalog."""
     sent: list[bytes] = []
-    settings = EnvironmentSettings((str(sides.roots[0].parent),), ruby=PROGRAM, export_keys=str(sides.keys))
+    settings = EnvironmentSettings((str(sides.roots[0].parent),), ruby=PROGRAM, export_keys=str(keys))
     worker = CompileWorker(settings, CodeCache(), records=(sender := RecordSender(sent.append)))
     worker.answer(catalog_job("n", node("n", "web")["facts"]) | node("n", "web"), lambda entry: None)
     sender.send()
     worker.forget()
-    (datagram,) = sent
+    return sent
+
+
+def test_a_record_of_the_catalog_that_an_agent_got_serves_as_well(sides: Sides) -> None:
+    (datagram,) = recorded_for_an_agent(sides, sides.keys)
     CatalogRecords(sides.records).save("n", datagram.partition(b"\0")[2])
     assert sides.preview() == ("unaffected", 0)
     write(sides.roots[1], [("modules/m/words", "changed\n")])
     assert sides.again()[0] == "changed"
+
+
+def test_an_agent_gets_its_catalog_although_no_key_can_be_used(sides: Sides) -> None:
+    assert recorded_for_an_agent(sides, sides.world) == []
 
 
 def test_a_query_is_asked_again_before_a_record_is_used(sides: Sides) -> None:
