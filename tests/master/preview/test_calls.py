@@ -58,9 +58,9 @@ class Sides:
         outcome = self.outcome(worker)
         return outcome["state"], outcome["compilations"]
 
-    def outcome(self, worker: PreviewWorker | None = None) -> dict[str, Any]:
+    def outcome(self, worker: PreviewWorker | None = None, name: str = "n") -> dict[str, Any]:
         sides = {"environment": "production", "roots": list(map(str, self.roots))}
-        job = {"ask": "preview", "sides": sides, "each": 60, "records": str(self.records), **node("n", "web")}
+        job = {"ask": "preview", "sides": sides, "each": 60, "records": str(self.records), **node(name, "web")}
         found: dict[str, Any] = json.loads((worker or self.worker).answer(job, lambda entry: None))
         return found
 
@@ -83,6 +83,7 @@ def sides(tmp_path: Path) -> Iterator[Sides]:
 pytestmark = [needs_ruby, pytest.mark.works_with("Preview", "programs, Ruby and PuppetDB: no affected node is missed")]
 
 
+@pytest.mark.slow
 def test_a_node_is_compiled_once_and_then_not_at_all(sides: Sides) -> None:
     assert sides.preview() == ("unaffected", 1)
     assert [sides.again(), sides.again()] == [("unaffected", 0)] * 2
@@ -104,6 +105,7 @@ def test_a_file_that_ruby_reads_by_itself_affects_the_node(sides: Sides, edit: t
     assert sides.again()[0] == "changed"
 
 
+@pytest.mark.slow
 def test_a_record_is_of_no_use_when_the_world_has_changed(sides: Sides) -> None:
     assert sides.preview() == ("unaffected", 1)
     sides.world.write_text("two")
@@ -111,6 +113,7 @@ def test_a_record_is_of_no_use_when_the_world_has_changed(sides: Sides) -> None:
     assert sides.again() == ("unaffected", 0)
 
 
+@pytest.mark.slow
 def test_arguments_are_stored_encrypted_or_not_at_all(sides: Sides) -> None:
     sides.preview()
     (record,) = sides.records.iterdir()
@@ -118,16 +121,33 @@ def test_arguments_are_stored_encrypted_or_not_at_all(sides: Sides) -> None:
         worker = sides.new_worker(export_keys=key and f"{sides.keys}.{key}")
         assert sides.preview(worker) == ("unaffected", 1)
         worker.forget()
-    damaged = sides.keys.with_name("damaged.key")
-    damaged.write_text("no key\n")
-    worker = sides.new_worker(export_keys=str(damaged))
-    assert "The record of the calls of n needs a key of" in sides.outcome(worker)["not_kept"]
-    worker.forget()
     record.unlink()
     worker = sides.new_worker(export_keys="")
     assert sides.preview(worker) == ("unaffected", 1)
     assert list(sides.records.iterdir()) == []
     worker.forget()
+
+
+def test_a_key_that_cannot_be_used_is_named(sides: Sides) -> None:
+    worker = sides.new_worker(export_keys=str(sides.world))
+    assert "The record of the calls of n needs a key of" in sides.outcome(worker)["not_kept"]
+    worker.forget()
+
+
+def test_a_call_is_made_once_on_each_side_for_all_nodes(sides: Sides) -> None:
+    counter = sides.world.with_name("counter")
+    script = sides.world.with_name("count.sh")
+    script.write_text(f"#!/bin/sh\necho x >> {counter}\n")
+    script.chmod(0o755)
+    for root in sides.roots:
+        write(root, [("manifests/site.pp", f"generate('{script}')\n")])
+    for name in ("n1", "n2", "n3"):
+        assert sides.outcome(name=name)["state"] == "unaffected"
+    compiled = len(counter.read_text().split())
+    assert compiled == 3 + 1  # from one side each, and once on the other
+    for name in ("n1", "n2", "n3"):
+        assert sides.outcome(name=name)["compilations"] == 0
+    assert len(counter.read_text().split()) == compiled + 1
 
 
 def recorded_for_an_agent(sides: Sides, keys: Path) -> list[bytes]:
@@ -141,6 +161,7 @@ def recorded_for_an_agent(sides: Sides, keys: Path) -> list[bytes]:
     return sent
 
 
+@pytest.mark.slow
 def test_a_record_of_the_catalog_that_an_agent_got_serves_as_well(sides: Sides) -> None:
     (datagram,) = recorded_for_an_agent(sides, sides.keys)
     CatalogRecords(sides.records).save("n", datagram.partition(b"\0")[2])
