@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shared.data.richdata import PTYPE, PVALUE, of_bytes, with_bytes
+from shared.data.richdata import PTYPE, PVALUE, of_bytes
 from shared.errors import EvaluationError, Unsupported
 from shared.regexps import Regexp
 
@@ -72,8 +72,6 @@ def decode(data: Any) -> Value:
     kind: str = data[PTYPE]
     inner: Any = data.get(PVALUE)
     match kind:
-        case "Binary" if next(iter(data)) == PVALUE:  # see `of_bytes`
-            return str(with_bytes(data)[0])
         case "Sensitive":
             return Sensitive(decode(inner))
         case "Deferred":
@@ -99,7 +97,7 @@ def _text_of_object(value: ForeignObject, warn: Warn, place: str) -> str:
 
 
 def _text(value: str) -> Any:
-    """Return text unchanged, and bytes that are not valid text (see `file`, `base64('decode', …)`) in a form that every reader restores."""
+    """Return text unchanged, and bytes that are not valid text (see `file`, `base64('decode', …)`) as a Binary."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -162,24 +162,27 @@ def sensitive_in(value: Any) -> list[Any]:
 
 
 def of_bytes(data: bytes) -> dict[str, str]:
+    """Return bytes as a Binary: those of the manifest's own, and a text that is not UTF-8, such as a file that a manifest read."""
+    return {PTYPE: "Binary", PVALUE: base64.b64encode(data).decode("ascii")}
+
+
+def with_octets(value: Any) -> tuple[Any, bool]:
     """
-    Return a text that is not UTF-8, such as a file that a manifest read, as bytes: a Binary for all readers of rich data.
+    Return `value` for a reader without rich data that can read any octets, and whether it contains such as are not UTF-8.
 
-    Others get the bytes themselves, but base64 for a Binary of the manifest's own. The first value distinguishes the two.
+    A Binary of octets that are not UTF-8 becomes text with surrogate escapes: what a manifest reads from such a file is not
+    distinguished from a Binary of its own, which Puppet sends as base64. Other values stay.
     """
-    return {PVALUE: base64.b64encode(data).decode("ascii"), PTYPE: "Binary"}
-
-
-def with_bytes(value: Any) -> tuple[Any, bool]:
-    """Return `value` with all that `of_bytes` made as text again, its bytes as surrogate escapes, and whether there was such."""
     if isinstance(value, list):
-        parts = [with_bytes(item) for item in value]
+        parts = [with_octets(item) for item in value]
         return [part for part, _ in parts], any(is_changed for _, is_changed in parts)
     if not isinstance(value, dict):
         return value, False
-    if value.get(PTYPE) == "Binary" and next(iter(value)) == PVALUE:
-        return base64.b64decode(value[PVALUE]).decode("utf-8", "surrogateescape"), True
-    pairs = {key: with_bytes(item) for key, item in value.items()}
+    if value.get(PTYPE) == "Binary":
+        octets = base64.b64decode(value[PVALUE])
+        text = octets.decode("utf-8", "surrogateescape")
+        return (value, False) if text.encode("utf-8", "replace") == octets else (text, True)
+    pairs = {key: with_octets(item) for key, item in value.items()}
     return {key: part for key, (part, _) in pairs.items()}, any(is_changed for _, is_changed in pairs.values())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..data.richdata import as_plain_json, is_rich, with_bytes
+from ..data.richdata import as_plain_json, is_rich, with_octets
 from ..errors import BadData, NotAcceptable
 from ..indirector.core import Indirection, Model
 from ..wire.dialects import Dialect
@@ -98,7 +98,7 @@ class Catalog(Model):
         for resource in data["resources"]:
             if not is_rich(resource.get("parameters")):
                 continue
-            resource["parameters"], has_bytes = with_bytes(resource["parameters"])
+            resource["parameters"], has_bytes = with_octets(resource["parameters"])
             if has_bytes and format.name != "pson":
                 raise NotAcceptable(f"{resource['type']}[{resource['title']}] has bytes that are no text, which {format.mime} cannot hold")
             if is_rich(resource["parameters"]):

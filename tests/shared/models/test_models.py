@@ -257,6 +257,13 @@ def test_bytes_that_are_no_text_are_sent_as_they_are_in_pson_alone(dialect: Dial
     assert rich == {"content": {"deep": [{"__ptype": "Binary", "__pvalue": "/wDDqQ=="}, "x"]}}
 
 
+def test_a_binary_of_octets_that_are_text_is_sent_as_base64_to_who_reads_no_rich_data(caplog: pytest.LogCaptureFixture) -> None:
+    for format in (PSON, JSON):
+        sent_data = sent(MODERN, CATALOG, with_content([of_bytes("é".encode()), "x"]), format)
+        assert sent_data["resources"][0]["parameters"] == {"content": ["w6k=", "x"]}
+    assert len(caplog.records) == 2
+
+
 @pytest.mark.parametrize(("dialect", "format"), [(LEGACY, PSON), (MODERN, JSON), (MODERN, PSON)])
 def test_rich_values_are_sent_as_text_to_others_with_a_warning(dialect: Dialect, format: Format, caplog: pytest.LogCaptureFixture) -> None:
     source = with_content({"__ptype": "Default"})
