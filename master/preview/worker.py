@@ -169,7 +169,8 @@ class PreviewWorker(CompileWorker):
         unstable: dict[Place, str] = {}
         compilations = 2
         roots = [side.host.root for side in self._sides]
-        reason = before.unstable or after.unstable or _reason_of(before.calls, roots[FROM]) or _reason_of(after.calls, roots[TO])
+        calls = [_reason_of(outcome.calls, root) for outcome, root in zip((before, after), roots, strict=True)]
+        reason = "; ".join(dict.fromkeys(filter(None, (before.unstable, after.unstable, *calls))))
         if differences and reason:
             for number, outcome in ((FROM, before), (TO, after)):
                 again = self._compile_side(number)

@@ -113,6 +113,17 @@ def test_a_record_is_of_no_use_when_the_world_has_changed(sides: Sides) -> None:
     assert sides.again() == ("unaffected", 0)
 
 
+def test_all_reasons_for_which_a_value_may_differ_from_itself_are_named(sides: Sides) -> None:
+    program = sides.world.with_name("count.sh")
+    program.write_text(f"#!/bin/sh\necho x >> {sides.world}\ncat {sides.world}\n")
+    program.chmod(0o755)
+    for root, text in zip(sides.roots, "ab", strict=True):
+        write(root, [("manifests/site.pp", f"$now = time()\nnotify {{ '{text}': }}\nfile {{ '/f': content => generate('{program}') }}\n")])
+    (unstable,) = sides.outcome()["unstable"]
+    assert (unstable["subject"], unstable["parameter"]) == ("File[/f]", "content")
+    assert unstable["reason"].split("; ")[1:] == ["generate() is called"] and "time" in unstable["reason"]
+
+
 @pytest.mark.slow
 def test_arguments_are_stored_encrypted_or_not_at_all(sides: Sides) -> None:
     sides.preview()
