@@ -80,6 +80,7 @@ BARS: dict[str, tuple[Bar, ...]] = {
         Bar("60 modules, warm", _compile("modules", "warm"), limits=COMPILES),
         Bar("60 modules, cold", _compile("modules", "cold")),
         Bar("500 Hiera keys, warm", _compile("data", "warm"), limits=COMPILES),
+        Bar("functions and a back end in Ruby, warm", _compile("ruby", "warm"), limits=COMPILES),
         Bar("20,000 resources, warm", _compile("loop", "warm"), limits=COMPILES),
     ),
     "The agent, beside puppet agent": (
