@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import itertools
 import os
-import resource
 import signal
 import socket
 import sys
@@ -43,7 +42,7 @@ from shared.data import plainjson, plainyaml
 from shared.errors import BadData, BadRequest, CompileError, EvaluationError, Location, PuppetError
 from shared.filesystem.files import write_all
 from shared.pattern_timeout import PATTERN_TIMEOUT
-from shared.process.memory import freeze_loaded_objects, keep_memory_of_bodies
+from shared.process.memory import freeze_loaded_objects, keep_memory_of_bodies, lift_memory_limit, limit_memory
 from shared.process.processes import end_with_parent
 from shared.wire.packed_catalogs import PackedCatalog
 
@@ -354,7 +353,7 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None], worker_class: type[Com
         send(frames.pack(frames.plain_error(err)))
         return
     # After the imports, because the limit counts from what the process has now.
-    _limit_memory(int(setup["memory"]))
+    limit_memory(int(setup["memory"]))
     keep_memory_of_bodies()
     plainyaml.load_reader()
     # The code of the compiler lives for ever; the collector need not look at it in each pass.
@@ -383,6 +382,19 @@ def serve(stdin: BinaryIO, send: Callable[[bytes], None], worker_class: type[Com
 
 def answer(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes], None]) -> bytes:
     """Return the last frame of a job: the catalog, or the error."""
+    try:
+        return _last_frame(bench, job, send)
+    except MemoryError as err:  # of the job, or of the report that it failed otherwise
+        # The memory is not given back: the pool replaces this process. To report the error, it needs some more.
+        lift_memory_limit()
+        error = CompileError(
+            "The catalog needs more memory than compile_memory allows", where=place_of(err), hint="Raise it, or look for endless growth."
+        )
+        return frames.pack({**frames.plain_error(error), "last": True, "number": job["number"]})
+
+
+def _last_frame(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes], None]) -> bytes:
+    """Do the same as `answer`; raise MemoryError."""
 
     def log(entry: LogEntry) -> None:
         where = entry.where or Location(None)
@@ -418,15 +430,8 @@ def answer(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[bytes],
         message = f"{job['what']} took longer than compile_timeout ({job['seconds']:g} seconds)"
         error = CompileError(message, where=over.where, hint=over.hint)
         return last(frames.plain_error(error) | {"overtime": True})
-    except MemoryError as err:
-        # The memory is not given back: the pool replaces this process. To report the error, it needs some more.
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
-        where = place_of(err)
-        error = CompileError(
-            "The catalog needs more memory than compile_memory allows", where=where, hint="Raise it, or look for endless growth."
-        )
-        return last(frames.plain_error(error) | {"last": True})
+    except MemoryError:
+        raise
     except RecursionError as err:
         return last(frames.plain_error(CompileError("A value is nested too deeply for a catalog", where=place_of(err))))
     except Exception as err:  # noqa: BLE001  # the job's outermost frame: another process would fail in the same way
@@ -461,14 +466,6 @@ def deadline(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def _limit_memory(memory: int) -> None:
-    """Limit this process' memory to the given bytes above its present use."""
-    with Path("/proc/self/statm").open() as file:
-        now = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (now + memory, hard))
 
 
 def main(title: str = "compiling", worker_class: type[CompileWorker] = CompileWorker) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 from shared.data import plainjson
 from shared.errors import BadData, BadRequest, PuppetError
 from shared.indirector.termini import FILE_READERS
+from shared.process.memory import lift_memory_limit, reserve_memory
 from shared.process.processes import end_with_parent
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 from shared.wire.percent import decode_percent
@@ -85,8 +86,7 @@ def _answer_frame(question: Mapping[str, Any], body: bytes) -> bytes:
     except RecursionError:
         return frames.pack(frames.plain_error(BadData("The message is nested too deeply")))
     except MemoryError:
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))  # reporting the error takes some more; then this process ends
+        lift_memory_limit()  # reporting the error takes some more; then this process ends
         return frames.pack(frames.plain_error(BadData(TOO_MUCH)) | {"last": True})
     return frames.pack({"last": _memory(1) > LARGEST}, result)
 
@@ -105,6 +105,7 @@ def main() -> int:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # this signal ends the process in any computation
     seconds, memory = float(sys.argv[1]), int(sys.argv[2])
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    reserve_memory()
     # In addition to what the imports have taken, so that the setting means the message's own needs.
     most = _memory(0) + memory
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))

@@ -1,11 +1,14 @@
-"""Memory of a long-lived process: garbage collection, and returning free memory to the system."""
+"""Memory of a long-lived process: garbage collection, returning free memory to the system, and the end of what is allowed."""
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
 import gc
+import mmap
+import resource
 from collections.abc import Callable
+from pathlib import Path
 
 _YOUNG = 300  # objects made and not yet freed, after which the young ones are looked at: for a millisecond or a few
 _MIDDLE = 4  # such looks, after which all that survived them is looked at together: 20 take up to 10 ms with a thousand clients
@@ -16,6 +19,9 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of mallopt(3)
 _LARGE = 256 * 1024  # bytes: a connection's TLS buffer in uvloop, of which little is ever touched; and more than what files are read in
 _BODY = 4 * 1024 * 1024  # bytes: more than a catalog's JSON, and than the pieces in which Python unpacks it, of 1 MiB at most for most
 _SPARE = 8 * 1024 * 1024  # bytes at the heap's end that may stay free: those pieces come and go all the time
+
+_RESERVE = 4 * 1024 * 1024  # bytes of addresses: several of the pieces in which Python asks the system for memory
+_reserves: list[mmap.mmap] = []
 
 
 def use_single_malloc_arena() -> None:
@@ -54,6 +60,28 @@ def freeze_loaded_objects() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+def reserve_memory() -> None:
+    """Set addresses aside, which take no memory: a process at its limit can allocate nothing, not even what it takes to report that."""
+    _reserves.append(mmap.mmap(-1, _RESERVE))
+
+
+def limit_memory(more: int) -> None:
+    """Limit the addresses of this process to so many bytes above what it has now."""
+    reserve_memory()
+    with Path("/proc/self/statm").open() as file:
+        now = int(file.read().split()[0]) * resource.getpagesize()
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (now + more, hard))
+
+
+def lift_memory_limit() -> None:
+    """Give back what `reserve_memory` set aside, and lift the limit of addresses, for the report of a MemoryError."""
+    while _reserves:
+        _reserves.pop().close()  # allocates nothing; all that follows does
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 async def collect_garbage_forever(deserted: Callable[[], bool], idle: Callable[[], bool], young: int = _YOUNG) -> None:

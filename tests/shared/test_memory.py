@@ -122,3 +122,21 @@ def test_the_memory_of_a_body_is_there_for_the_next_one() -> None:
         [sys.executable, "-c", FAULTS], cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120, check=True
     )
     assert int(done.stdout) < 200  # pages; 3,000 with a limit of 1 MiB, which is one of the pieces that Python unpacks into
+
+
+EXHAUSTING = """
+from shared.process.memory import lift_memory_limit, limit_memory
+kept = [None] * 1_000_000
+limit_memory(20_000_000)
+try:
+    for number in range(len(kept)):
+        kept[number] = [number]
+except MemoryError:
+    lift_memory_limit()
+    print(len(bytes(50_000_000)), number < 900_000)
+"""
+
+
+def test_a_process_that_has_used_all_its_memory_can_say_so() -> None:
+    done = subprocess.run([sys.executable, "-c", EXHAUSTING], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("50000000 True\n", "")
