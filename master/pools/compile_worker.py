@@ -430,7 +430,7 @@ def _last_frame(bench: CompileWorker, job: Mapping[str, Any], send: Callable[[by
         message = f"{job['what']} took longer than compile_timeout ({job['seconds']:g} seconds)"
         error = CompileError(message, where=over.where, hint=over.hint)
         return last(frames.plain_error(error) | {"overtime": True})
-    except MemoryError:
+    except MemoryError:  # not one of those below
         raise
     except RecursionError as err:
         return last(frames.plain_error(CompileError("A value is nested too deeply for a catalog", where=place_of(err))))
