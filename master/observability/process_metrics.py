@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 from shared import __version__
+from shared.process.memory import address_space, resident_memory
 
 from .metrics import Metrics
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 _DESCRIPTORS = Path("/proc/self/fd")
 
 
@@ -20,8 +20,8 @@ def describe_process(metrics: Metrics) -> None:
     """Add this process to the metrics, without its compiling processes."""
     started = _start_time()
     metrics.read("process_cpu_seconds_total", "counter", "Processor seconds of this process.", lambda: [((), time.process_time())])
-    metrics.read("process_resident_memory_bytes", "gauge", "Bytes of this process in memory.", lambda: [((), _pages(1) * _PAGE)])
-    metrics.read("process_virtual_memory_bytes", "gauge", "Bytes of this process' address space.", lambda: [((), _pages(0) * _PAGE)])
+    metrics.read("process_resident_memory_bytes", "gauge", "Bytes of this process in memory.", lambda: [((), resident_memory())])
+    metrics.read("process_virtual_memory_bytes", "gauge", "Bytes of this process' address space.", lambda: [((), address_space())])
     metrics.read("process_open_fds", "gauge", "Open file descriptors.", lambda: [((), _open_descriptors())])
     limit_doc = "File descriptors that there may be."
     metrics.read("process_max_fds", "gauge", limit_doc, lambda: [((), resource.getrlimit(resource.RLIMIT_NOFILE)[0])])
@@ -29,11 +29,6 @@ def describe_process(metrics: Metrics) -> None:
     metrics.read("process_start_time_seconds", "gauge", start, lambda: [((), started)])
     info = (__version__, platform.python_version())
     metrics.read("puppet_build_info", "gauge", "Always 1; which version this is.", lambda: [(info, 1)], "version", "python")
-
-
-def _pages(which: int) -> int:
-    """Return the size of the address space (0) or of the resident memory (1), in pages."""
-    return int(Path("/proc/self/statm").read_bytes().split()[which])
 
 
 def _open_descriptors() -> int:

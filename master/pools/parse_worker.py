@@ -13,13 +13,12 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from shared.data import plainjson
 from shared.errors import BadData, BadRequest, PuppetError
 from shared.indirector.termini import FILE_READERS
-from shared.process.memory import lift_memory_limit, reserve_memory
+from shared.process.memory import address_space, lift_memory_limit, reserve_memory, resident_memory
 from shared.process.processes import end_with_parent
 from shared.wire.dialects import LEGACY, MODERN, Dialect
 from shared.wire.percent import decode_percent
@@ -80,21 +79,21 @@ def _parse_catalog_request(body: bytes) -> dict[str, Any]:
 def _answer_frame(question: Mapping[str, Any], body: bytes) -> bytes:
     """Return the frame that answers a question."""
     try:
+        return _result_frame(question, body)
+    except MemoryError:  # of the question, or of the report that it failed otherwise
+        lift_memory_limit()  # reporting the error takes some more; then this process ends
+        return frames.pack(frames.plain_error(BadData(TOO_MUCH)) | {"last": True})
+
+
+def _result_frame(question: Mapping[str, Any], body: bytes) -> bytes:
+    """Do the same as `_answer_frame`; raise MemoryError."""
+    try:
         result = plainjson.dumps_pson(answer(question, body))
     except PuppetError as err:
         return frames.pack(frames.plain_error(err))
     except RecursionError:
         return frames.pack(frames.plain_error(BadData("The message is nested too deeply")))
-    except MemoryError:
-        lift_memory_limit()  # reporting the error takes some more; then this process ends
-        return frames.pack(frames.plain_error(BadData(TOO_MUCH)) | {"last": True})
-    return frames.pack({"last": _memory(1) > LARGEST}, result)
-
-
-def _memory(field: int) -> int:
-    """Return the bytes of this process' memory: its addresses (0) or its resident part (1)."""
-    with Path("/proc/self/statm").open() as file:
-        return int(file.read().split()[field]) * os.sysconf("SC_PAGE_SIZE")
+    return frames.pack({"last": resident_memory() > LARGEST}, result)
 
 
 def main() -> int:
@@ -107,7 +106,7 @@ def main() -> int:
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     reserve_memory()
     # In addition to what the imports have taken, so that the setting means the message's own needs.
-    most = _memory(0) + memory
+    most = address_space() + memory
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     pipe = os.dup(1)
     os.dup2(2, 1)  # printed output must not get into the answers
@@ -120,7 +119,7 @@ def main() -> int:
         while (frame := frames.read_with_body(sys.stdin.buffer)) is not None:
             question, body = frame
             if _is_of_peer(question):
-                resource.setrlimit(resource.RLIMIT_AS, (min(most, _memory(0) + FREE_MEMORY + MEMORY_A_BYTE * len(body)), hard))
+                resource.setrlimit(resource.RLIMIT_AS, (min(most, address_space() + FREE_MEMORY + MEMORY_A_BYTE * len(body)), hard))
             # Processor time and not wall time: a busy machine must not refuse good messages.
             signal.setitimer(signal.ITIMER_PROF, seconds_for(question, len(body), seconds))
             reply = _answer_frame(question, body)

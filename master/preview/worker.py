@@ -211,8 +211,10 @@ class PreviewWorker(CompileWorker):
     def _record(self, outcome: SideOutcome) -> CatalogRecord | None:
         """Return the record of the catalog that was just compiled; None when it has none."""
         side, reads = self._sides[FROM], outcome.reads
+        if reads is None:
+            return None
         sealed = sealed_calls(outcome.calls, self._job["certname"], side.host.root, self.environments.settings.export_keys)
-        if reads is None or sealed is None:
+        if sealed is None:
             return None
         values = digest_of_values(reads, node_input(self._job, side.loaded))
         inputs = side.host.inputs.questions()

@@ -8,7 +8,6 @@ Python class. Source: protocol reference 3.4.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -108,10 +107,7 @@ def _rich(kind: str, value: Mapping[str, Any], depth: int) -> Any:
     if kind == "Regexp" and isinstance(inner, str):
         return WireRegexp(inner)
     if kind == "Binary" and isinstance(inner, str):
-        try:
-            return base64.b64decode(inner, validate=True)
-        except binascii.Error as err:
-            raise BadData(f"A Binary value that is not base64: {err}") from err
+        return _octets(inner)
     if kind == "Hash" and isinstance(inner, list) and len(inner) % 2 == 0:
         items = [read(item, depth + 1) for item in inner]
         return {_key(key): item for key, item in zip(items[::2], items[1::2], strict=True)}
@@ -172,18 +168,32 @@ def with_octets(value: Any) -> tuple[Any, bool]:
 
     A Binary of octets that are not UTF-8 becomes text with surrogate escapes: what a manifest reads from such a file is not
     distinguished from a Binary of its own, which Puppet sends as base64. Other values stay.
+
+    Raises:
+        BadData: a Binary that is not base64.
     """
     if isinstance(value, list):
         parts = [with_octets(item) for item in value]
         return [part for part, _ in parts], any(is_changed for _, is_changed in parts)
     if not isinstance(value, dict):
         return value, False
-    if value.get(PTYPE) == "Binary":
-        octets = base64.b64decode(value[PVALUE])
-        text = octets.decode("utf-8", "surrogateescape")
-        return (value, False) if text.encode("utf-8", "replace") == octets else (text, True)
+    if value.get(PTYPE) == "Binary" and isinstance(value.get(PVALUE), str):
+        octets = _octets(value[PVALUE])
+        try:
+            octets.decode()
+        except UnicodeDecodeError:
+            return octets.decode("utf-8", "surrogateescape"), True
+        return value, False
     pairs = {key: with_octets(item) for key, item in value.items()}
     return {key: part for key, (part, _) in pairs.items()}, any(is_changed for _, is_changed in pairs.values())
+
+
+def _octets(text: str) -> bytes:
+    """Return what a Binary stands for; BadData."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as err:
+        raise BadData(f"A Binary value that is not base64: {err}") from err
 
 
 def is_rich(value: Any) -> bool:

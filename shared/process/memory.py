@@ -68,12 +68,10 @@ def reserve_memory() -> None:
 
 
 def limit_memory(more: int) -> None:
-    """Limit the addresses of this process to so many bytes above what it has now."""
+    """Limit the addresses of this process to so many bytes above what it has now, with a reserve."""
     reserve_memory()
-    with Path("/proc/self/statm").open() as file:
-        now = int(file.read().split()[0]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (now + more, hard))
+    resource.setrlimit(resource.RLIMIT_AS, (address_space() + more, hard))
 
 
 def lift_memory_limit() -> None:
@@ -82,6 +80,20 @@ def lift_memory_limit() -> None:
         _reserves.pop().close()  # allocates nothing; all that follows does
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
+def address_space() -> int:
+    """Return the bytes of addresses that this process has."""
+    return _statm(0)
+
+
+def resident_memory() -> int:
+    """Return the bytes of this process that are in memory."""
+    return _statm(1)
+
+
+def _statm(field: int) -> int:
+    return int(Path("/proc/self/statm").read_bytes().split()[field]) * resource.getpagesize()
 
 
 async def collect_garbage_forever(deserted: Callable[[], bool], idle: Callable[[], bool], young: int = _YOUNG) -> None:

@@ -264,6 +264,11 @@ def test_a_binary_of_octets_that_are_text_is_sent_as_base64_to_who_reads_no_rich
     assert len(caplog.records) == 2
 
 
+def test_a_binary_that_is_not_base64_is_refused_by_name() -> None:
+    with pytest.raises(BadData, match="A Binary value that is not base64"):
+        MODERN.dump(CATALOG, with_content({"__ptype": "Binary", "__pvalue": "a"}), PSON)
+
+
 @pytest.mark.parametrize(("dialect", "format"), [(LEGACY, PSON), (MODERN, JSON), (MODERN, PSON)])
 def test_rich_values_are_sent_as_text_to_others_with_a_warning(dialect: Dialect, format: Format, caplog: pytest.LogCaptureFixture) -> None:
     source = with_content({"__ptype": "Default"})
